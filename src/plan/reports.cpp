@@ -81,14 +81,7 @@ void report_devices(const PlanInput& input, Plan& plan) {
 // NCCL knows a GPU by its PCI address and refuses a second rank on it.
 // Source: NVIDIA MIG user guide: no peer-to-peer between instances; NCCL src/init.cc, "Duplicate GPU detected".
 void report_instances(const Units& units, Plan& plan) {
-  if (!units.instances()) return;
-  const bool same = std::ranges::any_of(plan.classes, [](const NodeClass& node) {
-    std::set<int> seen;
-    return std::ranges::any_of(node.ranks, [&](const RankPlan& rank) {
-      return rank.device() >= 0 && !seen.insert(rank.device()).second;
-    });
-  });
-  if (same)
+  if (units.instances() && two_have_the_same(plan, &RankPlan::device))
     plan.reports.push_back({"mig-nccl", Severity::note,
                             "ranks use MIG instances of one GPU, which NCCL cannot connect",
                             "back end gloo or mpi, or one rank per GPU"});
@@ -156,6 +149,15 @@ void report_order(const PlanInput& input, const Units& units, Plan& plan) {
 }
 
 }  // namespace
+
+bool two_have_the_same(const Plan& plan, int (RankPlan::*number)() const) {
+  return std::ranges::any_of(plan.classes, [&](const NodeClass& node) {
+    std::set<int> seen;
+    return std::ranges::any_of(node.ranks, [&](const RankPlan& rank) {
+      return (rank.*number)() >= 0 && !seen.insert((rank.*number)()).second;
+    });
+  });
+}
 
 void report_placement(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
   report_devices(input, plan);

@@ -71,6 +71,9 @@ std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan);
 
 // ---- reports.cpp ---------------------------------------------------------------------------------------
 
+/// On some node two ranks have the same device, or what `number` says of them; -1 is none.
+bool two_have_the_same(const Plan& plan, int (RankPlan::*number)() const);
+
 /// Adds to plan.reports: cores of services that ranks are bound to, a launcher's view without flags, more
 /// nodes than the site has.
 void report_placement(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan);
