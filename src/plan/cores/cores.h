@@ -77,11 +77,9 @@ struct Block {
   CoreSet from;
 };
 
-/// As many ranks as near as can be, with `width` cores each (1 where that is 0). With width 0 all
-/// cores near somebody are then given out, max-min fair: the ranks with the fewest cores have as many
-/// as can be, then the next. With at least as many ranks as NUMA nodes, far ones stay inside one: that with the most
-/// cores for each rank. Sets may overlap. `numa_nodes`: as cores_by_numa(). `ranks`: of each group, in all times `width` no more than there
-/// are cores. By distance, then by group.
+/// As many ranks as near as can be, with `width` cores each; with width 0 one each, and then all cores near somebody,
+/// max-min fair (docs/reference/placement.md). `numa_nodes`: as cores_by_numa(). `ranks`: of each group, for all of
+/// which there are cores. By distance, then by group.
 std::vector<Block> allocate_cores(const std::vector<LocalityGroup>& groups,
                                   const std::vector<CoreSet>& numa_nodes, std::vector<int> ranks,
                                   int width);

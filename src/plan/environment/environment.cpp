@@ -108,10 +108,8 @@ bool goes_along(const std::string& name) {
          !begins_with(name, kPrefixes);
 }
 
-// Empty when the launcher passes everything on (LauncherTraits::names_variables) or there is one node, this one.
-// Else, ascending: what the plan sets to one value, HPCLAUNCH_PLAN, HPCLAUNCH_RECORDS under
-// Plan::supervise, and what was exported, apart from what belongs to the host, to the login session or
-// to a batch system or launcher (docs/launchers.md). Never what the plan removes or sets per rank.
+// Ascending: constants of the plan, and what was exported and means something elsewhere (docs/reference/launchers.md).
+// Empty where the launcher passes everything on, or there is one node, this one.
 std::vector<std::string> names_to_forward(const PlanInput& input, const Plan& plan) {
   if (!input.launcher.names_variables || (plan.nodes() < 2 && input.first_is_here)) return {};
   std::set<std::string> names;
