@@ -43,7 +43,7 @@ struct Counts {
 /// for several nodes under a launcher of one machine.
 Result<Counts> decide_counts(const PlanInput& input, const Units& units);
 
-// ---- layout.cpp, bind_via.cpp: ranks on nodes, and who binds them ----------------------------------
+// ---- devices/node_ranks.cpp, bind_via.cpp: ranks on nodes, and who binds them ----------------------------------
 
 using LaidOut = std::vector<NodeRanks>;  ///< one per class
 

@@ -40,9 +40,8 @@ std::pair<int, long> measure(const Topology& node, const Units& units,
   return ring;
 }
 
-// A greedy ring (nearest neighbour): each unit is followed by the one of its group that has the most lanes to it, units
-// with ranks before the others. Other orders only where more neighbours are linked then, or by more lanes; first and
-// last are neighbours.
+// A greedy ring (nearest neighbour) where it links more neighbours than the plain order, or by more lanes; units with
+// ranks before the others.
 std::vector<std::vector<int>> link_neighbours(const Topology& node, const Units& units,
                                               const std::vector<LocalityGroup>& groups,
                                               std::vector<std::vector<int>> assigned) {
@@ -189,9 +188,7 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<Locality
   return seats;
 }
 
-// Cores that no rank has go to ranks that have all cores near their device: those on the NUMA node of such ranks
-// are divided among them. Where there are fewer ranks than NUMA nodes, each other node goes whole to the nearest
-// of these ranks, of several to the one with the fewest cores.
+// Cores that no rank has, to ranks with all cores near their device (placement.md, "Fewer ranks than devices").
 void give_idle_cores(const Topology& node, const Units& units, std::vector<RankSeat>& seats) {
   CoreSet used;
   for (const RankSeat& seat : seats) used |= seat.share;

@@ -53,9 +53,7 @@ bool nameless_cores(const PlanInput& input, int nodes);
 /// nameless_cores, and how much of each node the job has is known: `granted` counts.
 bool knows_amounts(const PlanInput& input, int nodes);
 
-/// The rank can find its own share by counting through what it finds granted: each core has one
-/// hardware thread, so that neighbours in the numbering are neighbours in nothing else, and ranks are
-/// started by the batch system's means, not inside this process's CPUs.
+/// A rank can find its own share by counting through what it finds granted (docs/reference/plan.md, "Parts of nodes").
 bool can_count_through(const PlanInput& input, int nodes);
 
 /// Why can_count_through is false; a clause.
