@@ -65,4 +65,7 @@ class CpuSet {
   std::size_t used_ = 0;  ///< words from here on are 0
 };
 
+/// "CPU 7", "CPUs 7-9".
+std::string cpus_text(const CpuSet& cpus);
+
 }  // namespace hpclaunch

@@ -16,6 +16,8 @@
 
 namespace hpclaunch {
 
+class EnvSnapshot;
+
 /// The source of a decision, weakest first (docs/reference/plan.md).
 enum class Layer {
   builtin,          ///< a default of hpclaunch
@@ -100,6 +102,9 @@ struct RankPlan {
   int device() const { return units.empty() ? -1 : units.front().device; }
   friend bool operator==(const RankPlan&, const RankPlan&) = default;
 };
+
+/// The CPUs of all of them.
+CpuSet cpus_of(const std::vector<RankPlan>& ranks);
 
 /// Nodes with equal layout.
 struct NodeClass {
@@ -231,6 +236,9 @@ struct Plan {
   const Setting* find_env(std::string_view name) const;
   const Setting* find_choice(std::string_view name) const;
 };
+
+/// The value of a variable on every rank; nullptr where it differs or is not set.
+const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, std::string_view name);
 
 /// The ranks of a node share devices by NVIDIA's MPS, which hpclaunch starts.
 inline bool uses_mps(const Plan& plan) {

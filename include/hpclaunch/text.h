@@ -57,6 +57,9 @@ std::string counted(Count count, std::string_view noun) {
   return counted(static_cast<long>(count), noun);
 }
 
+/// "3", "0-3,8" of ascending numbers; of more than `most` pieces the first ones, then "... (99 in all)".
+std::string ranges(const std::vector<int>& numbers, int most = 2'147'483'647);
+
 /// "2 packages, 104 cores": the counts above zero.
 std::string counts(std::initializer_list<std::pair<std::size_t, std::string_view>> items);
 

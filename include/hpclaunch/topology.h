@@ -124,6 +124,12 @@ struct Topology {
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
+/// Positions in Topology::cores.
+using CoreSet = CpuSet;
+
+/// Cores with hardware threads in `pus`.
+CoreSet cores_of(const Topology& node, const CpuSet& pus);
+
 /// "0000:c0" with `root`, else "0000:c0:01.1": lower case, domains of 4 to 8 digits, as the kernel writes them.
 bool is_pci_place(std::string_view text, bool root);
 

@@ -35,13 +35,10 @@ std::vector<std::string> before_shim(const std::vector<std::string>& argv) {
 // What a variable is on the first node's ranks, one text per rank; nothing when it is not there.
 std::optional<std::vector<std::string>> on_first_node(const Plan& plan, const EnvSnapshot& env,
                                                       const std::string& name) {
-  RankPlace place;
-  place.node_class = plan.layout.front().node_class;
-  place.local_size =
-      static_cast<int>(plan.classes[static_cast<std::size_t>(place.node_class)].ranks.size());
+  const int size = static_cast<int>(plan.classes.front().ranks.size());
   std::vector<std::string> values;
-  for (; place.local < place.local_size; ++place.local, ++place.rank) {
-    std::optional<std::string> value = value_at(plan, env, name, place);
+  for (int rank = 0; rank < size; ++rank) {
+    std::optional<std::string> value = value_at(plan, env, name, {rank, 0, 0, rank, size});
     if (!value) return std::nullopt;
     values.push_back(std::move(*value));
   }
@@ -170,8 +167,7 @@ std::optional<std::string> value_at(const Plan& plan, const EnvSnapshot& env, st
 
 Placement placement_of(const Plan& plan) {
   Placement placement;
-  const auto first = static_cast<std::size_t>(plan.layout.front().node_class);
-  for (const RankPlan& rank : plan.classes[first].ranks) {
+  for (const RankPlan& rank : plan.classes.front().ranks) {
     placement.cpus.push_back(rank.cpus.to_list());
     placement.units.push_back(rank.units.empty() ? "" : std::to_string(rank.unit()));
   }

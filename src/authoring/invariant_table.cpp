@@ -39,18 +39,18 @@ std::string counts(InvariantContext&, const Sample& one) {
 }
 
 std::string cores_apart(InvariantContext& context, const Sample& one) {
-  std::vector<int> owner(context.model->topology.cores.size(), -1);
+  const Topology& node = context.model->topology;
+  const CpuSet exist = node.all_pus();
+  std::map<int, int> owner;
   int number = 0;
   for (const RankPlan& rank : ranks_of(one)) {
     if (rank.cpus.empty()) return fmt::format("rank {} has no core", number);
-    for (const int pu : rank.cpus.to_vector()) {
-      const int core = context.core_of[static_cast<std::size_t>(pu)];
-      if (core < 0) return fmt::format("rank {} has CPU {}, which does not exist", number, pu);
-      int& other = owner[static_cast<std::size_t>(core)];
-      if (other >= 0 && other != number)
-        return fmt::format("ranks {} and {} share the core of CPU {}", other, number, pu);
-      other = number;
-    }
+    if (const CpuSet more = rank.cpus - exist; !more.empty())
+      return fmt::format("rank {} has CPU {}, which does not exist", number, more.first());
+    for (const int core : cores_of(node, rank.cpus).to_vector())
+      if (const auto [other, fresh] = owner.emplace(core, number); !fresh)
+        return fmt::format("ranks {} and {} share the core of CPU {}", other->second, number,
+                           (node.cores[core].pus & rank.cpus).first());
     ++number;
   }
   return "";
@@ -66,8 +66,7 @@ std::string reserved_free(InvariantContext& context, const Sample& one) {
 std::string near_device(InvariantContext& context, const Sample& one) {
   if (reports(*one.plan, "far-from-device")) return "";
   const CpuSet& allowed = context.model->topology.allowed;
-  CpuSet idle = allowed;
-  for (const RankPlan& rank : ranks_of(one)) idle -= rank.cpus;
+  const CpuSet idle = allowed - cpus_of(ranks_of(one));
   return wrong_rank(one, [&](const RankPlan& rank) -> std::string {
     CpuSet all;
     bool known = true;
@@ -88,17 +87,12 @@ std::string near_device(InvariantContext& context, const Sample& one) {
 
 // Usable cores of which no rank has a hardware thread; with `near`, of those near some rank's devices.
 int idle_cores(const Topology& node, const Sample& one, bool near) {
-  CpuSet used;
-  CpuSet wanted;
-  for (const RankPlan& rank : ranks_of(one)) {
-    used |= rank.cpus;
+  CpuSet wanted = near ? CpuSet{} : node.allowed;
+  for (const RankPlan& rank : ranks_of(one))
     for (const UnitRef& unit : rank.units)
       if (const Device* device = node.find_device(unit.device)) wanted |= node.near(*device);
-  }
-  return static_cast<int>(std::ranges::count_if(node.cores, [&](const Core& core) {
-    const CpuSet usable = core.pus & node.allowed;
-    return usable.intersects(near ? wanted : usable) && !core.pus.intersects(used);
-  }));
+  const CoreSet used = cores_of(node, cpus_of(ranks_of(one)));
+  return (cores_of(node, wanted & node.allowed) - used).count();
 }
 
 std::string several_devices(InvariantContext& context, const Sample& one) {
@@ -110,8 +104,7 @@ std::string several_devices(InvariantContext& context, const Sample& one) {
 // A rule with a rank for each device may keep cores for others; nothing else may without a word.
 std::string idle_reported(InvariantContext& context, const Sample& one) {
   const Topology& node = context.model->topology;
-  const auto usable = static_cast<int>(std::ranges::count_if(
-      node.cores, [&](const Core& core) { return core.pus.intersects(node.allowed); }));
+  const int usable = cores_of(node, node.allowed).count();
   const int idle = idle_cores(node, one, false);
   const auto ranks = static_cast<int>(ranks_of(one).size());
   if (2 * idle < usable || usable < 2 * ranks || reports(*one.plan, "idle-cores")) return "";
@@ -366,10 +359,6 @@ InvariantContext make_context(const Profile& profile, const NodeModel& model,
   context.profile = &profile;
   context.model = &model;
   context.launcher = &launcher;
-  context.core_of.assign(CpuSet::kCapacity, -1);
-  for (std::size_t c = 0; c < model.topology.cores.size(); ++c)
-    for (const int pu : model.topology.cores[c].pus.to_vector())
-      context.core_of[static_cast<std::size_t>(pu)] = static_cast<int>(c);
   for (const Rule& rule : profile.rules) {
     add_lists(rule, rule.defaults, context.lists);
     add_lists(rule, rule.require, context.lists);

@@ -72,8 +72,7 @@ std::set<int> rank_counts(const Profile& profile, const Topology& node, int unit
   const int pus = node.all_pus().count();
   std::set<int> counts = turning_points(profile, "ranks_per_node", pus);
   for (int ranks = 1; ranks <= std::min(pus, kEveryCount); ++ranks) counts.insert(ranks);
-  const auto usable = static_cast<int>(std::ranges::count_if(
-      node.cores, [&](const Core& core) { return core.pus.intersects(node.allowed); }));
+  const int usable = cores_of(node, node.allowed).count();
   for (const int all : {usable, static_cast<int>(node.cores.size()), pus})
     for (int width = 1; all / width > kEveryCount; ++width)
       for (const int ranks : {all / width, all / width + 1, all / width / units * units})

@@ -27,7 +27,6 @@ struct InvariantContext {
   const Profile* profile = nullptr;
   const NodeModel* model = nullptr;
   const Launcher* launcher = nullptr;
-  std::vector<int> core_of;  ///< by PU; -1 for none
   std::vector<ListRule> lists;
   std::map<std::string, std::string> known;  ///< "NAME=value" -> the catalogue's objection, or ""
 };

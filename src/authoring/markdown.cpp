@@ -83,9 +83,7 @@ struct Piece {
 
 Piece take_apart(std::string_view word) {
   const std::size_t begin = std::min(word.find_first_not_of("(\"'"), word.size());
-  std::size_t end = word.size();
-  while (end > begin && std::string_view(".,;:)\"'").find(word[end - 1]) != std::string_view::npos)
-    --end;
+  const std::size_t end = std::max(begin, word.find_last_not_of(".,;:)\"'") + 1);
   return {word.substr(0, begin), word.substr(begin, end - begin), word.substr(end)};
 }
 

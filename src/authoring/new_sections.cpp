@@ -73,14 +73,6 @@ bool is_plain_module(const std::string& name, const std::string& version) {
          version.find_first_not_of("0123456789.") == std::string::npos && consists_of(name, "-");
 }
 
-// Cores of which no thread is in the cgroup or affinity mask, by the core numbers of the model.
-CpuSet cores_without(const Topology& node) {
-  CpuSet cores;
-  for (std::size_t c = 0; c < node.cores.size(); ++c)
-    if (!node.allowed.intersects(node.cores[c].pus)) cores.add(static_cast<int>(c));
-  return cores;
-}
-
 // What a template's @{name} stands for.
 std::string filled(std::string_view line, const Values& values) {
   std::string out;
@@ -126,7 +118,8 @@ void add_node(const Fresh& fresh, Names& names, Values& values) {
   const Topology& node = fresh.node;
   const NodeText model = node_model_text(node);
   const CpuSet taken = node.all_pus() - node.allowed;
-  const CpuSet whole = cores_without(node);
+  // By the core numbers of the model: those of which no thread is allowed.
+  const CoreSet whole = cores_of(node, node.all_pus()) - cores_of(node, node.allowed);
   note(names, fresh.has_tiles, "tiles");
   note(names, fresh.in_mig, "mig");
   note(names, !node.devices.empty(), "devices");

@@ -171,9 +171,7 @@ std::string start(const Profile& profile) {
 std::string reserved(const NodeModel& model) {
   std::string out;
   const auto add = [&](const std::string& what, const CpuSet& pus, const std::string& why) {
-    CpuSet cores;
-    for (std::size_t c = 0; c < model.topology.cores.size(); ++c)
-      if (model.topology.cores[c].pus.intersects(pus)) cores.add(static_cast<int>(c));
+    const CoreSet cores = cores_of(model.topology, pus);
     out += fmt::format(" {} {}{}{}.", what, cores.to_list(), why.empty() ? "" : ": ",
                        markdown::text(why));
   };

@@ -38,18 +38,10 @@ Result<CpuSet> CpuSet::parse(std::string_view list) {
   return set;
 }
 
-std::string CpuSet::to_list() const {
-  std::string text;
-  const std::vector<int> numbers = to_vector();
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i;
-    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
-    if (!text.empty()) text += ',';
-    text += fmt::format("{}", numbers[i]);
-    if (end > i) text += fmt::format("-{}", numbers[end]);
-    i = end + 1;
-  }
-  return text;
+std::string CpuSet::to_list() const { return ranges(to_vector()); }
+
+std::string cpus_text(const CpuSet& cpus) {
+  return fmt::format("CPU{} {}", cpus.count() == 1 ? "" : "s", cpus.to_list());
 }
 
 void CpuSet::add(int os_index) {

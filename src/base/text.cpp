@@ -153,6 +153,19 @@ std::string counted(long count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::string ranges(const std::vector<int>& numbers, int most) {
+  std::string text;
+  int pieces = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::size_t first = i;
+    while (i + 1 < numbers.size() && numbers[i + 1] == numbers[i] + 1) ++i;
+    if (++pieces > most) return fmt::format("{},... ({} in all)", text, numbers.size());
+    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[first]);
+    if (i > first) text += fmt::format("-{}", numbers[i]);
+  }
+  return text;
+}
+
 std::string counts(std::initializer_list<std::pair<std::size_t, std::string_view>> items) {
   std::string text;
   for (const auto& [count, noun] : items)

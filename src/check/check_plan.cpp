@@ -231,11 +231,10 @@ void check_variables(const Plan& plan, const EnvSnapshot& env,
 // What the ranks find for a name; nullopt: nothing; "\x01": a value of each rank's own.
 std::optional<std::string> planned_value(const Plan& plan, const EnvSnapshot& env,
                                          std::string_view name) {
+  if (const std::string* text = everywhere(plan, env, name)) return *text;
   const Setting* const setting = plan.find_env(name);
-  if (setting == nullptr) return env.has(name) ? std::optional(env.get(name)) : std::nullopt;
-  if (std::holds_alternative<Unset>(setting->value())) return std::nullopt;
-  const auto* text = std::get_if<std::string>(&setting->value());
-  return text == nullptr ? "\x01" : *text;
+  const bool there = setting != nullptr && !std::holds_alternative<Unset>(setting->value());
+  return there ? std::optional("\x01") : std::nullopt;
 }
 
 // The catalogue's cautions, about values that the user gave: those of a profile have their reasons there.

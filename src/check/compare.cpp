@@ -131,23 +131,6 @@ bool compare_counts(const check::Job& job, const std::vector<int>& times, Differ
   return all_here;
 }
 
-// "3", "8-15", "0,2,4-7"; longer ones end in "..." and their number.
-std::string ranges(const std::vector<int>& numbers) {
-  constexpr int kMostPieces = 6;
-  std::string text;
-  int pieces = 0;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    if (++pieces > kMostPieces) return fmt::format("{},... ({} in all)", text, numbers.size());
-    if (!text.empty()) text += ',';
-    text += fmt::format("{}", numbers[i]);
-    if (last > i) text += fmt::format("-{}", numbers[last]);
-    i = last;
-  }
-  return text;
-}
-
 std::string host_names(const Plan& plan, const std::vector<int>& nodes) {
   constexpr std::size_t kMost = 8;
   if (nodes.size() == plan.hosts.size() && nodes.size() > 2)
@@ -200,14 +183,16 @@ std::string where_text(const Plan& plan, const Difference& difference) {
   if (ranks.empty())
     return difference.nodes.empty() ? "the launcher" : host_names(plan, difference.nodes);
   const std::string on = " on " + host_names(plan, difference.nodes);
-  const std::string noun = ranks.size() == 1 ? "rank " : "ranks ";
+  constexpr int kMostPieces = 6;
+  const std::string which =
+      (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks, kMostPieces) + on;
   if (static_cast<int>(ranks.size()) == plan.world_size() && ranks.size() > 1)
     return fmt::format("all {} ranks", with_separators(static_cast<long>(ranks.size())));
-  if (difference.nodes.size() == 1) return noun + ranges(ranks) + on;
+  if (difference.nodes.size() == 1) return which;
   const Cover cover = cover_of(rank_places(plan), difference);
   if (cover.whole_nodes) return "all ranks" + on;
   if (cover.locals.size() == 1) return fmt::format("local rank {}{}", *cover.locals.begin(), on);
-  return noun + ranges(ranks) + on;
+  return which;
 }
 
 std::vector<Difference> condense(const std::vector<Difference>& differences, std::size_t most) {

@@ -144,14 +144,8 @@ void compare_room(const Subject& at) {
   }
 }
 
-CpuSet bound_cpus(const Subject& at) {
-  CpuSet bound;
-  for (const RankPlan& rank : at.ranks) bound |= rank.cpus;
-  return bound;
-}
-
 void compare_bound_cpus(const Subject& at) {
-  const CpuSet wanted = bound_cpus(at);
+  const CpuSet wanted = cpus_of(at.ranks);
   const Result<CpuSet> online = CpuSet::parse(at.report.facts->online);
   const Result<CpuSet> granted = CpuSet::parse(at.report.cpus);
   if (wanted.empty()) return;
@@ -173,7 +167,7 @@ void compare_make(const Subject& at) {
   const CpuSet all = at.job.node.all_pus();
   const Result<CpuSet> online = CpuSet::parse(facts.online);
   // Where bound CPUs are missing, node-cpus reports it.
-  if (online && online->contains(bound_cpus(at)) && *online != all && !all.empty())
+  if (online && online->contains(cpus_of(at.ranks)) && *online != all && !all.empty())
     at.node_differs("node-differs", "CPUs " + all.to_list(), "CPUs " + facts.online,
                     online->contains(all)
                         ? "hardware threads that the planned node lacks"
@@ -184,7 +178,7 @@ void compare_make(const Subject& at) {
   for (const NumaNode& numa : at.job.node.numa_nodes)
     if (!numa.pus.empty()) near.insert(numa.pus.to_vector());
   const Result<CpuSet> numa = CpuSet::parse(facts.numa);
-  if (numa && !numa->empty() && !near.empty() && static_cast<int>(near.size()) != numa->count())
+  if (numa && !near.empty() && static_cast<int>(near.size()) != numa->count())
     at.node_differs("node-differs", counted(static_cast<long>(near.size()), "NUMA node"),
                     counted(numa->count(), "NUMA node"),
                     "another NUMA mode (NPS, sub-NUMA clustering)", kFix, Severity::warning);

@@ -31,14 +31,13 @@ CpuSet online_at(const Subject& at) {
 Reason reason_for(const Subject& at, const CpuSet& planned, const CpuSet& found) {
   const bool by_launcher = at.plan.bind_via == BindVia::launcher;
   const Result<CpuSet> group = CpuSet::parse(at.report.cpuset);
-  const bool group_known = group && !group->empty();
   if (const CpuSet online = online_at(at); !online.empty() && !online.contains(planned))
     return {fmt::format("the node has CPUs {} only: it is of another kind than the planned one",
                         online.to_list()),
             "plan on a node of its kind (--node-type, --topology), or exclude the node"};
-  if (group_known ? !group->contains(planned) : planned.contains(found))
+  if (group ? !group->contains(planned) : planned.contains(found))
     return {fmt::format("the job's control group (cpuset) allows only {}",
-                        group_known ? "CPUs " + group->to_list() : std::string("these")),
+                        group ? "CPUs " + group->to_list() : std::string("these")),
             "request whole nodes, or plan with fewer CPUs (--cpus-per-rank)"};
   if (found.contains(planned))
     return {by_launcher ? "the launcher did not bind: it silently ignores what it cannot do"

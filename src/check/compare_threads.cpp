@@ -45,20 +45,19 @@ Reason reason_for_fewer(const Subject& at, const ThreadGroup& group, const CpuSe
 
 Reason reason_for_threads(const Subject& at, const ThreadGroup& group, const CpuSet& planned,
                           const CpuSet& found) {
-  const Result<CpuSet> group_cpus = CpuSet::parse(at.report.cpuset);
   if (planned.contains(found)) return reason_for_fewer(at, group, found);
-  if (group_cpus && found.contains(*group_cpus))
-    return {"the thread, or the one that started it, set its CPUs to all of the node",
-            std::string(kOwnBinding)};
-  for (std::size_t other = 0; other < at.ranks.size(); ++other)
-    if (at.ranks[other].cpus.contains(found) && !at.ranks[other].cpus.empty())
-      return {
-          fmt::format("these are CPUs of local rank {}: the program binds by numbers of its own",
-                      other),
-          std::string(kOwnBinding)};
-  return {found.contains(planned) ? "the program or a library adds CPUs to its threads"
-                                  : "the program or a library binds threads to CPUs of its choice",
-          std::string(kOwnBinding)};
+  const Result<CpuSet> all = CpuSet::parse(at.report.cpuset);
+  const auto other = std::ranges::find_if(
+      at.ranks, [&](const RankPlan& rank) { return rank.cpus.contains(found); });
+  return {
+      all && found.contains(*all)
+          ? "the thread, or the one that started it, set its CPUs to all of the node"
+      : other != at.ranks.end()
+          ? fmt::format("these are CPUs of local rank {}: the program binds by numbers of its own",
+                        other - at.ranks.begin())
+      : found.contains(planned) ? "the program or a library adds CPUs to its threads"
+                                : "the program or a library binds threads to CPUs of its choice",
+      std::string(kOwnBinding)};
 }
 
 // "8 threads "pt_autograd_*": 1 CPU each", "1 thread "python3" of child processes: 0-63". Without a list where ranks would

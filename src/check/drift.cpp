@@ -14,10 +14,6 @@ namespace hpclaunch::check {
 
 namespace {
 
-std::string cpus(const CpuSet& set) {
-  return fmt::format("CPU{} {}", set.count() == 1 ? "" : "s", set.to_list());
-}
-
 template <class Members>
 std::string count_of(const Members& members, std::string_view noun) {
   return counted(std::ssize(members), noun);
@@ -41,11 +37,11 @@ void compare_pus(Drift& nodes) {
     int cores = 0;
     for (const Core& core : nodes.planned.cores) cores += missing.contains(core.pus) ? 1 : 0;
     nodes.add("cpus", "{}{} {} missing{}", threads ? "hardware threads are off: " : "",
-              cpus(missing), missing.count() == 1 ? "is" : "are",
+              cpus_text(missing), missing.count() == 1 ? "is" : "are",
               threads || cores == 0 ? "" : fmt::format(" ({} offline)", counted(cores, "core")));
   }
   if (!more.empty())
-    nodes.add("cpus", "{} {} not planned{}", cpus(more), more.count() == 1 ? "was" : "were",
+    nodes.add("cpus", "{} {} not planned{}", cpus_text(more), more.count() == 1 ? "was" : "were",
               more == later_threads(nodes.found) ? ": hardware threads are on" : "");
 }
 
@@ -91,7 +87,7 @@ void compare_packages(Drift& nodes) {
     if (got == found.end())
       nodes.add("packages", "no package {}", wanted.os_index);
     else if ((got->pus & nodes.common) != (wanted.pus & nodes.common))
-      nodes.add("packages", "package {} has {}, planned {}", wanted.os_index, cpus(got->pus),
+      nodes.add("packages", "package {} has {}, planned {}", wanted.os_index, cpus_text(got->pus),
                 wanted.pus.to_list());
   }
 }

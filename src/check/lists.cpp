@@ -25,15 +25,10 @@ std::vector<int> entries(std::string_view list) {
   std::vector<int> cpus;
   for (const std::string_view piece : split(list, ',')) {
     const Result<CpuSet> range = CpuSet::parse(trim(piece));
-    if (!range || range->empty()) return {};
+    if (!range) return {};
     for (const int cpu : range->to_vector()) cpus.push_back(cpu);
   }
   return cpus;
-}
-
-// "CPU 7", "CPUs 7-9".
-std::string cpus_text(const CpuSet& cpus) {
-  return fmt::format("CPU{} {}", cpus.count() == 1 ? "" : "s", cpus.to_list());
 }
 
 // Of the cores that a rank has a hardware thread of, all.
@@ -197,11 +192,6 @@ void check_engines(const Plan& plan, const Topology& node, const EnvSnapshot& en
 }
 
 }  // namespace
-
-const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, const char* name) {
-  const Setting* setting = plan.find_env(name);
-  return setting == nullptr ? env.find(name) : std::get_if<std::string>(&setting->value());
-}
 
 void check_lists(const Plan& plan, const Topology& node, const EnvSnapshot& env,
                  std::vector<Diagnostic>& diagnostics) {

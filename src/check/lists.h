@@ -10,9 +10,6 @@
 
 namespace hpclaunch {
 
-/// The value of a variable on every rank; nullptr where it differs or is not set.
-const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, const char* name);
-
 /// CPUs of helper threads (oneCCL's workers, Horovod's thread) and engines of Intel GPUs (ZEX_NUMBER_OF_CCS).
 void check_lists(const Plan& plan, const Topology& node, const EnvSnapshot& env,
                  std::vector<Diagnostic>& diagnostics);

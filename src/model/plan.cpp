@@ -59,6 +59,17 @@ std::string value_on(const Value& value, const RankPlace& place) {
                                                         : place.local_size);
 }
 
+CpuSet cpus_of(const std::vector<RankPlan>& ranks) {
+  CpuSet cpus;
+  for (const RankPlan& rank : ranks) cpus |= rank.cpus;
+  return cpus;
+}
+
+const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, std::string_view name) {
+  const Setting* setting = plan.find_env(name);
+  return setting == nullptr ? env.find(name) : std::get_if<std::string>(&setting->value());
+}
+
 int Plan::world_size() const {
   int total = 0;
   for (const NodeRun& run : layout)

@@ -233,6 +233,13 @@ CpuSet Topology::all_pus() const {
   return all;
 }
 
+CoreSet cores_of(const Topology& node, const CpuSet& pus) {
+  CoreSet cores;
+  for (std::size_t c = 0; c < node.cores.size(); ++c)
+    if (node.cores[c].pus.intersects(pus)) cores.add(static_cast<int>(c));
+  return cores;
+}
+
 const NumaNode* Topology::find_numa(int os_index) const {
   const auto found = std::ranges::find(numa_nodes, os_index, &NumaNode::os_index);
   return found == numa_nodes.end() ? nullptr : &*found;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "hpclaunch/text.h"
+#include "plan/cores/cores.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/environment/settings.h"
 #include "plan/steps.h"
@@ -24,14 +24,6 @@ Setting chosen(std::string name, Layer layer, int value, std::string why) {
 }
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
-
-// One rank per NUMA node with allowed cores: memory stays local, and a small machine gets one rank.
-int natural_per_node(const Topology& node) {
-  std::set<int> numa;
-  for (const Core& core : node.cores)
-    if (core.pus.intersects(node.allowed)) numa.insert(core.numa);
-  return std::max<int>(1, static_cast<int>(numa.size()));
-}
 
 // The allocation's ranks on the first nodes; empty where it has none. A node file with one line per node says nothing
 // about ranks where nodes have devices: sites write one line whatever the job is.
@@ -87,7 +79,9 @@ Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
     return per_node(
         Layer::builtin, 1,
         "default: one rank on each granted part of a node, whose NUMA nodes are not known");
-  return per_node(Layer::builtin, natural_per_node(input.node), "default: one rank per NUMA node");
+  // Memory stays local, and a small machine gets one rank.
+  const auto numa = static_cast<int>(cores_by_numa(usable_part(input.node)).size());
+  return per_node(Layer::builtin, numa, "default: one rank per NUMA node");
 }
 
 Result<Setting> decide_nodes(const PlanInput& input) {

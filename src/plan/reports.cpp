@@ -18,8 +18,7 @@ namespace {
 void report_services(const PlanInput& input, const Facts& facts, Plan& plan) {
   if (input.model == nullptr || plan.bind_via == BindVia::none) return;
   CpuSet used;
-  for (const NodeClass& one : plan.classes)
-    for (const RankPlan& rank : one.ranks) used |= rank.cpus;
+  for (const NodeClass& one : plan.classes) used |= cpus_of(one.ranks);
   for (const ServiceCores& service : input.model->services) {
     const CpuSet both = used & service.pus;
     const bool used_here =
@@ -28,8 +27,8 @@ void report_services(const PlanInput& input, const Facts& facts, Plan& plan) {
     if (both.empty() || !used_here) continue;
     plan.reports.push_back(
         {"service-cores", Severity::note,
-         fmt::format("ranks are bound to CPU{} {}, where {} may run ({})",
-                     both.count() == 1 ? "" : "s", both.to_list(), service.name, service.why),
+         fmt::format("ranks are bound to {}, where {} may run ({})", cpus_text(both), service.name,
+                     service.why),
          fmt::format("move {} to other cores, or use fewer cores with --cpus-per-rank",
                      service.name)});
   }
@@ -82,14 +81,7 @@ void report_devices(const PlanInput& input, Plan& plan) {
 // NCCL knows a GPU by its PCI address and refuses a second rank on it.
 // Source: NVIDIA MIG user guide: no peer-to-peer between instances; NCCL src/init.cc, "Duplicate GPU detected".
 void report_instances(const Units& units, Plan& plan) {
-  if (!units.instances()) return;
-  const bool same = std::ranges::any_of(plan.classes, [](const NodeClass& node) {
-    std::set<int> seen;
-    return std::ranges::any_of(node.ranks, [&](const RankPlan& rank) {
-      return rank.device() >= 0 && !seen.insert(rank.device()).second;
-    });
-  });
-  if (same)
+  if (units.instances() && two_have_the_same(plan, &RankPlan::device))
     plan.reports.push_back({"mig-nccl", Severity::note,
                             "ranks use MIG instances of one GPU, which NCCL cannot connect",
                             "back end gloo or mpi, or one rank per GPU"});
@@ -121,20 +113,13 @@ bool goes_by_number(const Plan& plan, const std::string& mask) {
          });
 }
 
-// What ranks will find; "" where it is not set, or not one value for all.
-std::string value_in_force(const PlanInput& input, const Plan& plan, const std::string& name) {
-  const Setting* setting = plan.find_env(name);
-  if (setting == nullptr) return input.env.get(name);
-  const auto* text = std::get_if<std::string>(&setting->value());
-  return text == nullptr ? "" : *text;
-}
-
 // Source: CUDA programming guide, environment variables: CUDA_DEVICE_ORDER is FASTEST_FIRST by default.
 void report_order(const PlanInput& input, const Units& units, Plan& plan) {
   const char* kOrder = "CUDA_DEVICE_ORDER";
   if (units.vendor->pci_order.name.empty() || units.list.empty() || !differing_models(input.node))
     return;
-  const std::string order = value_in_force(input, plan, kOrder);
+  const std::string* value = everywhere(plan, input.env, kOrder);
+  const std::string order = value == nullptr ? "" : *value;
   const bool by_address = order == "PCI_BUS_ID";
   const auto report = [&](Severity severity, std::string message, std::string fix) {
     plan.reports.push_back({"device-order", severity, std::move(message), std::move(fix)});
@@ -164,6 +149,15 @@ void report_order(const PlanInput& input, const Units& units, Plan& plan) {
 }
 
 }  // namespace
+
+bool two_have_the_same(const Plan& plan, int (RankPlan::*number)() const) {
+  return std::ranges::any_of(plan.classes, [&](const NodeClass& node) {
+    std::set<int> seen;
+    return std::ranges::any_of(node.ranks, [&](const RankPlan& rank) {
+      return (rank.*number)() >= 0 && !seen.insert((rank.*number)()).second;
+    });
+  });
+}
 
 void report_placement(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
   report_devices(input, plan);

@@ -43,7 +43,7 @@ struct Counts {
 /// for several nodes under a launcher of one machine.
 Result<Counts> decide_counts(const PlanInput& input, const Units& units);
 
-// ---- layout.cpp, bind_via.cpp: ranks on nodes, and who binds them ----------------------------------
+// ---- devices/node_ranks.cpp, bind_via.cpp: ranks on nodes, and who binds them ----------------------------------
 
 using LaidOut = std::vector<NodeRanks>;  ///< one per class
 
@@ -70,6 +70,9 @@ std::optional<Setting> device_choice(const Units& units, bool linked, const Plan
 std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan);
 
 // ---- reports.cpp ---------------------------------------------------------------------------------------
+
+/// On some node two ranks have the same device, or what `number` says of them; -1 is none.
+bool two_have_the_same(const Plan& plan, int (RankPlan::*number)() const);
 
 /// Adds to plan.reports: cores of services that ranks are bound to, a launcher's view without flags, more
 /// nodes than the site has.

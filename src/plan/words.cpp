@@ -51,10 +51,6 @@ std::string devices_text(const Topology& node, const RankPlan& rank) {
   return text;
 }
 
-std::string cpus_text(const CpuSet& cpus) {
-  return fmt::format("CPU{} {}", cpus.count() == 1 ? "" : "s", cpus.to_list());
-}
-
 // Whether the cores are where the device is, when that is not so.
 std::string far_text(const Topology& node, const RankPlan& rank) {
   CpuSet near;

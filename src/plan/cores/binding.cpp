@@ -12,22 +12,19 @@ namespace {
 
 // Positions of the cores of each group, groups in the order the rule wants them.
 std::vector<std::vector<int>> groups_of(const Binding& rule, const Topology& node) {
-  std::vector<CpuSet> domains;
-  if (rule.per == Binding::Per::node) domains.push_back(node.all_pus());
-  for (const Package& package : node.packages)
-    if (rule.per == Binding::Per::package) domains.push_back(package.pus);
-  for (const NumaNode& numa : node.numa_nodes)
-    if (rule.per == Binding::Per::numa) domains.push_back(numa.pus);
-  for (const Cache& cache : node.caches)
-    if (rule.per == Binding::Per::l3 && cache.level == 3) domains.push_back(cache.pus);
   std::vector<std::vector<int>> groups;
-  for (const CpuSet& domain : domains) {
-    std::vector<int> cores;
-    for (std::size_t c = 0; c < node.cores.size(); ++c)
-      if (domain.contains(node.cores[c].pus)) cores.push_back(static_cast<int>(c));
+  const auto add = [&](const CpuSet& domain) {
+    const std::vector<int> cores = cores_of(node, domain).to_vector();
     if (!cores.empty() && std::ranges::count(groups, cores) == 0)
-      groups.push_back(std::move(cores));  // memory beside memory has the same cores
-  }
+      groups.push_back(cores);  // memory beside memory has the same cores
+  };
+  if (rule.per == Binding::Per::node) add(node.all_pus());
+  for (const Package& package : node.packages)
+    if (rule.per == Binding::Per::package) add(package.pus);
+  for (const NumaNode& numa : node.numa_nodes)
+    if (rule.per == Binding::Per::numa) add(numa.pus);
+  for (const Cache& cache : node.caches)
+    if (rule.per == Binding::Per::l3 && cache.level == 3) add(cache.pus);
   if (rule.groups.empty()) return groups;
   std::vector<std::vector<int>> ordered;
   for (const int g : rule.groups) {
@@ -115,13 +112,11 @@ Result<std::vector<RankPlan>> ranks_of_list(std::string_view text, const Topolog
   CpuSet taken;
   for (const std::string_view one : split(lists, ':')) {
     const Result<CpuSet> cpus = CpuSet::parse(one);
-    if (!cpus || cpus->empty()) return wrong(fmt::format("\"{}\" is no list of CPUs", shown(one)));
+    if (!cpus) return wrong(fmt::format("\"{}\" is no list of CPUs", shown(one)));
     if (const CpuSet unusable = *cpus - node.allowed; !unusable.empty())
-      return wrong(fmt::format("CPU{} {} cannot be used on this node",
-                               unusable.count() == 1 ? "" : "s", unusable.to_list()));
+      return wrong(fmt::format("{} cannot be used on this node", cpus_text(unusable)));
     if (const CpuSet twice = taken & *cpus; !twice.empty())
-      return wrong(fmt::format("CPU{} {} would be two ranks'", twice.count() == 1 ? "" : "s",
-                               twice.to_list()));
+      return wrong(fmt::format("{} would be two ranks'", cpus_text(twice)));
     taken |= *cpus;
     RankPlan rank;
     rank.cpus = *cpus;

@@ -28,12 +28,6 @@ int distance(const Topology& node, const CpuSet& near, const CpuSet& cpus);
 /// The device has a NUMA node (or CPUs) of its own, and no usable CPU is there: a cgroup, `lstopo --restrict`.
 bool lacks_cpus(const Topology& node, const Device& device);
 
-/// Positions in Topology::cores.
-using CoreSet = CpuSet;
-
-/// Cores with hardware threads in `pus`.
-CoreSet cores_of(const Topology& node, const CpuSet& pus);
-
 /// `near` itself, the smallest NUMA node or the smallest package that contains all of it, by Distance; empty for none,
 /// and for kElsewhere.
 CpuSet around(const Topology& node, const CpuSet& near, int far);
@@ -63,8 +57,7 @@ std::vector<CoreSet> even_shares(const Topology& node, const CoreSet& cores, int
 /// nothing else fits. ranks * width <= cores.
 std::vector<CoreSet> exact_shares(const Topology& node, const CoreSet& cores, int ranks, int width);
 
-/// Cores, package and NUMA node of a rank's CPUs, which are on `cores`; -1 where these lie in several. For any node.
-void describe_cpus(const Topology& node, const CoreSet& cores, RankPlan& rank);
+/// Cores, package and NUMA node of a rank's CPUs; -1 where these lie in several. For any node.
 void describe_cpus(const Topology& node, RankPlan& rank);
 
 // ---- allocate.cpp: cores for groups of ranks, each as near as there is room; numbers only ----------
@@ -84,11 +77,9 @@ struct Block {
   CoreSet from;
 };
 
-/// As many ranks as near as can be, with `width` cores each (1 where that is 0). With width 0 all
-/// cores near somebody are then given out, max-min fair: the ranks with the fewest cores have as many
-/// as can be, then the next. With at least as many ranks as NUMA nodes, far ones stay inside one: that with the most
-/// cores for each rank. Sets may overlap. `numa_nodes`: as cores_by_numa(). `ranks`: of each group, in all times `width` no more than there
-/// are cores. By distance, then by group.
+/// As many ranks as near as can be, with `width` cores each; with width 0 one each, and then all cores near somebody,
+/// max-min fair (docs/reference/placement.md). `numa_nodes`: as cores_by_numa(). `ranks`: of each group, for all of
+/// which there are cores. By distance, then by group.
 std::vector<Block> allocate_cores(const std::vector<LocalityGroup>& groups,
                                   const std::vector<CoreSet>& numa_nodes, std::vector<int> ranks,
                                   int width);

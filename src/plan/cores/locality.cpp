@@ -26,13 +26,6 @@ bool lacks_cpus(const Topology& node, const Device& device) {
   return !node.numa_pus(device.numa).intersects(node.allowed);
 }
 
-CoreSet cores_of(const Topology& node, const CpuSet& pus) {
-  CoreSet cores;
-  for (std::size_t c = 0; c < node.cores.size(); ++c)
-    if (node.cores[c].pus.intersects(pus)) cores.add(static_cast<int>(c));
-  return cores;
-}
-
 CpuSet around(const Topology& node, const CpuSet& near, int far) {
   return far == kNear          ? near
          : far == kSameNuma    ? smallest_around(node.numa_nodes, near)
@@ -48,7 +41,8 @@ int distance(const Topology& node, const CpuSet& near, const CpuSet& cpus) {
   return far;
 }
 
-void describe_cpus(const Topology& node, const CoreSet& cores, RankPlan& rank) {
+void describe_cpus(const Topology& node, RankPlan& rank) {
+  const CoreSet cores = cores_of(node, rank.cpus);
   rank.cores = cores.count();
   const Core* first = cores.empty() ? nullptr : &node.cores[cores.first()];
   rank.package = first == nullptr ? -1 : first->package;
@@ -57,10 +51,6 @@ void describe_cpus(const Topology& node, const CoreSet& cores, RankPlan& rank) {
     if (node.cores[c].package != rank.package) rank.package = -1;
     if (node.cores[c].numa != rank.numa) rank.numa = -1;
   }
-}
-
-void describe_cpus(const Topology& node, RankPlan& rank) {
-  describe_cpus(node, cores_of(node, rank.cpus), rank);
 }
 
 Topology usable_part(const Topology& node) {

@@ -256,12 +256,7 @@ Shortage why_fewer(const PlanInput& input, const Allocation& allocation,
                           left == 0 ? "none" : std::to_string(left),
                           counted(result.whole, tiles ? "tile" : "device"));
   result.fix = masked ? fmt::format("add devices to {}", by) : "request more devices";
-  if (!masked || left == 0) return result;
-  result.mask = by;
-  std::set<int> devices;
-  for (const Unit& unit : all)
-    if (allocation.leaves(unit.device)) devices.insert(unit.device);
-  result.granted = static_cast<int>(devices.size());
+  if (masked && left > 0) result.mask = by;
   return result;
 }
 
@@ -337,7 +332,12 @@ void apply_allocation(const PlanInput& input, Units& units) {
   const auto apply = units.vendor->keeps_order() ? apply_tiles : apply_masks;
   apply(input, allocation, units);
   units.shortage = why_fewer(input, allocation, all, units);
-  if (units.shortage.mask.empty()) return;
+  const bool masked = !units.shortage.mask.empty();
+  std::set<int> devices;
+  for (const Unit& unit : masked ? all : units.list)
+    if (!masked || allocation.leaves(unit.device)) devices.insert(unit.device);
+  units.devices = static_cast<int>(devices.size());
+  if (!masked) return;
   units.reports.push_back(
       {"mask-restricts", Severity::note, units.shortage.by,
        fmt::format(fmt::runtime(input.job.scheduler == "none"

@@ -30,13 +30,9 @@ struct Picked {
   std::string repeated;  ///< the entry whose repetition makes CUDA see no device
 };
 
-/// What a driver leaves of `from`, in the list's order. Numbers are Pick::number; names (GPU-, MIG-, unique
-/// beginnings of them, any case) lead to the device or instance that has them. A name that cannot be judged, because
-/// names of devices are not known, is kept without a device.
-/// ROCr and HIP: the first entry that is no device, or is repeated, ends the list.
-/// CUDA and PyTorch: all entries have the form of the first: names that begin with "GPU-", names that begin with
-/// "MIG-", or numbers; one of another form, or that is no device, ends the list. A repeated one, even after the end,
-/// leaves none. Blanks are part of a name.
+/// What a driver leaves of `from`, in the list's order (docs/reference/plan.md, "Granted devices"). Numbers are
+/// Pick::number; names may be in any case. One that cannot be judged, because names of devices are not known, is kept
+/// without a device. In CUDA's list a repetition counts even behind the end, and blanks are part of a name.
 Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list,
                  MaskSyntax syntax);
 

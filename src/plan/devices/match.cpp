@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "hpclaunch/text.h"
@@ -41,9 +40,8 @@ std::pair<int, long> measure(const Topology& node, const Units& units,
   return ring;
 }
 
-// A greedy ring (nearest neighbour): each unit is followed by the one of its group that has the most lanes to it, units
-// with ranks before the others. Other orders only where more neighbours are linked then, or by more lanes; first and
-// last are neighbours.
+// A greedy ring (nearest neighbour) where it links more neighbours than the plain order, or by more lanes; units with
+// ranks before the others.
 std::vector<std::vector<int>> link_neighbours(const Topology& node, const Units& units,
                                               const std::vector<LocalityGroup>& groups,
                                               std::vector<std::vector<int>> assigned) {
@@ -190,9 +188,7 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<Locality
   return seats;
 }
 
-// Cores that no rank has go to ranks that have all cores near their device: those on the NUMA node of such ranks
-// are divided among them. Where there are fewer ranks than NUMA nodes, each other node goes whole to the nearest
-// of these ranks, of several to the one with the fewest cores.
+// Cores that no rank has, to ranks with all cores near their device (placement.md, "Fewer ranks than devices").
 void give_idle_cores(const Topology& node, const Units& units, std::vector<RankSeat>& seats) {
   CoreSet used;
   for (const RankSeat& seat : seats) used |= seat.share;
@@ -243,22 +239,16 @@ std::vector<std::string> remarks_on(const Topology& node, const std::vector<Rank
   const std::string all = counted(ranks.size(), "rank");
   if (shared)
     remarks.push_back(fmt::format("{} share {}", all, counted(node.cores.size(), "core")));
-  std::set<int> numa;
-  CpuSet used;
-  CpuSet idle;
-  for (const RankPlan& rank : ranks) used |= rank.cpus;
-  for (const Core& core : node.cores) {
-    numa.insert(core.numa);
-    if (!core.pus.intersects(used)) idle |= core.pus;
-  }
+  const auto numa = cores_by_numa(node).size();
+  const CoreSet idle = cores_of(node, node.allowed) - cores_of(node, cpus_of(ranks));
   const auto spanning =
       std::ranges::count_if(ranks, [](const RankPlan& rank) { return rank.numa < 0; });
-  if (numa.size() > 1 && spanning > 0)
+  if (numa > 1 && spanning > 0)
     remarks.push_back(fmt::format("{} of {} {} more than one of the {} NUMA nodes", spanning, all,
-                                  spanning == 1 ? "covers" : "cover", numa.size()));
+                                  spanning == 1 ? "covers" : "cover", numa));
   if (!idle.empty())
-    remarks.push_back(fmt::format("{} left idle (CPUs {})",
-                                  counted(cores_of(node, idle).count(), "core"), idle.to_list()));
+    remarks.push_back(fmt::format("{} left idle (CPUs {})", counted(idle.count(), "core"),
+                                  pus_of(node, idle).to_list()));
   return remarks;
 }
 
@@ -323,7 +313,7 @@ Result<NodeRanks> match_units(const Topology& whole, const Units& units, const P
   for (const RankSeat& seat : seats) {
     RankPlan& rank = matched.ranks.emplace_back();
     rank.cpus = pus_of(node, seat.share);
-    describe_cpus(node, seat.share, rank);
+    describe_cpus(node, rank);
     matched.assigned.push_back(seat.unit);
   }
   if (shared) deal_threads(matched.ranks);

@@ -10,11 +10,9 @@ namespace hpclaunch {
 /// Positions in Topology::nics of those for which idle_nics has nothing to say, by ascending PCI address.
 std::vector<int> job_nics(const Topology& node);
 
-/// RankPlan::nic: one that is nearest to the rank's devices, or to its cores where it has none or
-/// their locality is unknown. Among those of one NUMA distance one is nearer that shares more of the bridges above
-/// it with one of the devices; where these are not known, or are as many, it is equally near. Ranks that
-/// have the same nearest ones are spread over them evenly, in the order of PCI addresses on both sides, since
-/// neighbours there hang below one switch.
+/// RankPlan::nic: one that is nearest to the rank's devices (docs/reference/placement.md, "Interfaces"), or to its
+/// cores where it has none or their locality is unknown. Ranks with the same nearest ones go to them in the order of PCI
+/// addresses on both sides, since neighbours there hang below one switch.
 void give_nics(const Topology& node, std::vector<RankPlan>& ranks);
 
 /// Whether fewer interfaces are nearest to a rank than NUMA nodes alone would tell.

@@ -140,11 +140,9 @@ void report_small_share(const PlanInput& input, const Units& units, NodeRanks& r
 
 // Half of the cores or more idle, where no number of cores was typed.
 void report_idle(const Topology& node, const Units& units, NodeRanks& placed) {
-  CpuSet used;
-  for (const RankPlan& rank : placed.ranks) used |= rank.cpus;
   const CoreSet all = cores_of(node, node.allowed);
   const int usable = all.count();
-  const int idle = (all - cores_of(node, used)).count();
+  const int idle = (all - cores_of(node, cpus_of(placed.ranks))).count();
   const int ranks = static_cast<int>(placed.ranks.size());
   if (2 * idle < usable || usable < 2 * ranks) return;
   const std::string why =

@@ -34,13 +34,8 @@ struct NodeRanks {
   int far = 0;  ///< ranks whose cores are not near their device
 };
 
-/// Invariants: no core in two ranks (unless there are more ranks than cores and `oversubscribe`); all allowed hardware
-/// threads of a core go together; equal input, equal output; renumbering PUs changes the numbers only.
-/// Units are used evenly, give or take one rank; as many ranks as can be are near their units; of the cores near
-/// the same units each rank gets as many as the others. Without units: a rank spans NUMA nodes or packages only
-/// when there are fewer ranks than those, or when `cores_per_rank` leaves no other way; inside a NUMA node shares
-/// differ by one core at most; the smallest share is as large as that allows.
-/// Errors: `usage` when ranks do not fit; the message has both numbers.
+/// Cores and units of ranks by locality: docs/reference/placement.md has the wishes, the stronger first.
+/// Renumbering PUs changes the numbers only. Errors: `usage` when ranks do not fit; the message has both numbers.
 Result<NodeRanks> match_units(const Topology& node, const Units& units, const PlaceRequest& want);
 
 /// The unit of each rank where the cores are bound already: even, and as near as swaps of two ranks make it.
@@ -58,9 +53,7 @@ bool nameless_cores(const PlanInput& input, int nodes);
 /// nameless_cores, and how much of each node the job has is known: `granted` counts.
 bool knows_amounts(const PlanInput& input, int nodes);
 
-/// The rank can find its own share by counting through what it finds granted: each core has one
-/// hardware thread, so that neighbours in the numbering are neighbours in nothing else, and ranks are
-/// started by the batch system's means, not inside this process's CPUs.
+/// A rank can find its own share by counting through what it finds granted (docs/reference/plan.md, "Parts of nodes").
 bool can_count_through(const PlanInput& input, int nodes);
 
 /// Why can_count_through is false; a clause.

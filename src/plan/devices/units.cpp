@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "hpclaunch/text.h"
 #include "plan/cores/cores.h"
@@ -141,9 +140,6 @@ Result<Units> find_units(const PlanInput& input) {
                     "use one instance only",
                     per_rank),
         "omit it: each rank gets one instance");
-  std::set<int> devices;
-  for (const Unit& unit : units.list) devices.insert(unit.device);
-  units.devices = static_cast<int>(devices.size());
   units.total = units.count();
   units.ranks_per_unit = input.profile != nullptr ? input.profile->ranks_per_device : 0;
   if (!units.list.empty()) units.filled = input.request.ranks_per_device.value_or(0);

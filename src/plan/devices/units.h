@@ -26,12 +26,10 @@ struct Unit {
 
 /// Why there are fewer units than the node has.
 struct Shortage {
-  int whole = 0;    ///< units of the node before any mask or grant
-  std::string by;   ///< a clause with the numbers; "" where nothing is missing
-  std::string fix;  ///< a clause: how to get more of them
-  /// The exported mask that selects some of the devices that the job has, and how many it has; "" and 0 without one.
-  std::string mask;
-  int granted = 0;
+  int whole = 0;     ///< units of the node before any mask or grant
+  std::string by;    ///< a clause with the numbers; "" where nothing is missing
+  std::string fix;   ///< a clause: how to get more of them
+  std::string mask;  ///< exported, and selects some of the job's devices; "" without one
 
   /// What to do for `needed` units: with fewer, as `fewer` says, or get more where the node has so many.
   std::string fix_for(int needed, const std::string& fewer) const;
@@ -40,7 +38,7 @@ struct Shortage {
 /// The devices of a node as one launch sees them.
 struct Units {
   std::vector<Unit> list;  ///< in the order of the cores they are near to; by number where unknown
-  int devices = 0;         ///< whole devices among them
+  int devices = 0;         ///< whole ones of the job, also where a mask selects some of them
   int total = 0;           ///< units of the node, also where `list` has groups of them
   int per_rank = 1;        ///< units in one group
   std::vector<Unit> left;  ///< too few for a group

@@ -108,10 +108,8 @@ bool goes_along(const std::string& name) {
          !begins_with(name, kPrefixes);
 }
 
-// Empty when the launcher passes everything on (LauncherTraits::names_variables) or there is one node, this one.
-// Else, ascending: what the plan sets to one value, HPCLAUNCH_PLAN, HPCLAUNCH_RECORDS under
-// Plan::supervise, and what was exported, apart from what belongs to the host, to the login session or
-// to a batch system or launcher (docs/launchers.md). Never what the plan removes or sets per rank.
+// Ascending: constants of the plan, and what was exported and means something elsewhere (docs/reference/launchers.md).
+// Empty where the launcher passes everything on, or there is one node, this one.
 std::vector<std::string> names_to_forward(const PlanInput& input, const Plan& plan) {
   if (!input.launcher.names_variables || (plan.nodes() < 2 && input.first_is_here)) return {};
   std::set<std::string> names;
@@ -146,23 +144,23 @@ Status check_names(const Request& options) {
   return Done{};
 }
 
-void add_own_settings(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
-  if (!input.request.agent) add_threads(settings, input, placed);
-  add_identity(input, placed, settings);
-  add_rendezvous(settings, input);
-  settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
-               "Python's output appears at once, although it goes to a pipe");
-  add_launcher(settings, input, placed);
-  for (const TypedVariable& one : input.request.set)
+void add_typed(const Request& typed, EnvSettings& settings) {
+  for (const TypedVariable& one : typed.set)
     settings.add(one.name, Layer::command_line, one.value, one.option);
-  for (const std::string& name : input.request.unset)
+  for (const std::string& name : typed.unset)
     settings.add(name, Layer::command_line, Unset{}, "--unset");
 }
 
 Status decide_environment(const PlanInput& input, const Facts& facts, const Units& units,
                           Plan& plan) {
   EnvSettings settings(input.env);
-  add_own_settings(input, plan, settings);
+  if (!input.request.agent) add_threads(settings, input, plan);
+  add_identity(input, plan, settings);
+  add_rendezvous(settings, input);
+  settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
+               "Python's output appears at once, although it goes to a pipe");
+  add_launcher(settings, input, plan);
+  add_typed(input.request, settings);
   apply_rules(input, facts, false, units, plan, settings);
   add_interfaces(input, plan, settings);
   add_proxy_exceptions(input, plan, settings);

@@ -27,10 +27,11 @@ void add_identity(const PlanInput& input, const Plan& placed, EnvSettings& setti
 /// What the data has for the program under --agent, and for --for. After everything that it refers to.
 void add_program_env(const PlanInput& input, const Plan& placed, EnvSettings& settings);
 
-/// GLOO_SOCKET_IFNAME on several nodes, where nothing sets it: the first interface that NCCL_SOCKET_IFNAME
-/// selects, whoever set that; else, on a node of the job with several interfaces with addresses, the fastest
-/// kind of them, and without a profile NCCL_SOCKET_IFNAME as well. After the profile's rules.
+/// GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME (docs/reference/placement.md). After the profile's rules.
 void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings);
+
+/// --set and --unset.
+void add_typed(const Request& typed, EnvSettings& settings);
 
 /// A proxy for HTTP is exported or typed.
 bool has_proxies(const PlanInput& input);

@@ -40,15 +40,15 @@ bool has_own_ip(const Nic& nic) {
 std::tuple<bool, int> rank_of(const Nic& nic) { return {has_own_ip(nic), nic.speed_mbps}; }
 
 // Each name once, since the slaves of a bond share its name: the best of them counts.
-std::vector<const Nic*> candidates(const Topology& node) {
-  std::vector<const Nic*> all;
+std::vector<Nic> candidates(const Topology& node) {
+  std::vector<Nic> all;
   for (const Nic& nic : node.nics) {
     if (!is_candidate(nic)) continue;
     const auto same = std::ranges::find(all, nic.name, &Nic::name);
     if (same == all.end())
-      all.push_back(&nic);
-    else if (rank_of(nic) > rank_of(**same))
-      *same = &nic;
+      all.push_back(nic);
+    else if (rank_of(nic) > rank_of(*same))
+      *same = nic;
   }
   return all;
 }
@@ -68,39 +68,28 @@ void follow_nccl(const PlanInput& input, const std::string& value, EnvSettings& 
           fmt::format("the first interface of {}={}; Gloo takes full names", kNccl, value));
 }
 
-std::vector<std::string> names_of(const std::vector<const Nic*>& nics) {
-  std::vector<std::string> names;
-  names.reserve(nics.size());
-  for (const Nic* nic : nics) names.push_back(nic->name);
-  return names;
-}
-
 // "hsn0, hsn1 (slingshot, 200 Gbit/s)"
-std::string described(const std::vector<const Nic*>& nics) {
+std::string described(const std::vector<Nic>& nics) {
   std::vector<std::string> facts;
-  for (const Nic* nic : nics) {
-    const std::string kind = nic->kind.empty() ? "interface" : nic->kind;
+  for (const Nic& nic : nics) {
+    const std::string kind = nic.kind.empty() ? "interface" : nic.kind;
     if (std::ranges::count(facts, kind) == 0) facts.push_back(kind);
   }
-  if (const int speed = nics.front()->speed_mbps; speed > 0)
+  if (const int speed = nics.front().speed_mbps; speed > 0)
     facts.push_back(fmt::format("{} Gbit/s", static_cast<double>(speed) / 1000));
   return fmt::format("{} ({})", fmt::join(names_of(nics), ", "), fmt::join(facts, ", "));
 }
 
-// Why these went before `others`. `leader`: the one that MASTER_ADDR decided for; nullptr where none was typed as
-// an address of this node.
-std::string reason(const std::vector<const Nic*>& chosen, const std::vector<const Nic*>& others,
-                   const Nic* leader) {
-  const bool own = has_own_ip(*chosen.front());
-  std::vector<const Nic*> alike;
-  std::ranges::copy_if(others, std::back_inserter(alike),
-                       [&](const Nic* nic) { return has_own_ip(*nic) == own; });
-  std::string why = leader != nullptr ? "MASTER_ADDR is an address of " + leader->name
-                    : alike.empty()   ? "fabric with an address"
-                    : own             ? "fastest fabric with an address"
-                                      : "fastest with an address";
-  if (leader == nullptr && std::ranges::count(alike, 0, &Nic::speed_mbps) > 0)
-    why += ", as far as speeds are known";
+// Why these went before `others`; `led`: MASTER_ADDR was typed, and is an address of the first.
+std::string reason(const std::vector<Nic>& chosen, const std::vector<Nic>& others, bool led) {
+  const bool own = has_own_ip(chosen.front());
+  const auto alike = [&](const Nic& nic) { return has_own_ip(nic) == own; };
+  std::string why = led ? "MASTER_ADDR is an address of " + chosen.front().name
+                    : std::ranges::none_of(others, alike) ? "fabric with an address"
+                    : own                                 ? "fastest fabric with an address"
+                                                          : "fastest with an address";
+  const auto unclear = [&](const Nic& nic) { return alike(nic) && nic.speed_mbps == 0; };
+  if (!led && std::ranges::any_of(others, unclear)) why += ", as far as speeds are known";
   if (!others.empty()) why += fmt::format("; not used: {}", fmt::join(names_of(others), ", "));
   return described(chosen) + ": " + why;
 }
@@ -113,30 +102,28 @@ void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& set
   if (placed.nodes() < 2 || settings.has(kGloo)) return;
   if (const std::string* nccl = settings.so_far(kNccl)) return follow_nccl(input, *nccl, settings);
   if (!input.live || settings.has(kNccl)) return;
-  const std::vector<const Nic*> all = candidates(*input.live);
+  const std::vector<Nic> all = candidates(*input.live);
   if (all.size() < 2) return;
   const std::string* given = settings.so_far("MASTER_ADDR");
   const std::string typed = given == nullptr ? "" : *given;
   const auto leader =
-      std::ranges::find_if(all, [&](const Nic* nic) { return carries(*nic, typed); });
+      std::ranges::find_if(all, [&](const Nic& nic) { return carries(nic, typed); });
   const bool led = leader != all.end();
-  const Nic& best =
-      led ? **leader
-          : **std::ranges::max_element(all, {}, [](const Nic* nic) { return rank_of(*nic); });
-  std::vector<const Nic*> chosen;
-  std::vector<const Nic*> others;
-  for (const Nic* nic : all) {
+  const Nic& best = led ? *leader : *std::ranges::max_element(all, {}, rank_of);
+  std::vector<Nic> chosen;
+  std::vector<Nic> others;
+  for (const Nic& nic : all) {
     // Of Ethernet ports that are alike one may lead to the other nodes, and the next to storage.
-    const bool alike = led && !has_own_ip(best) ? nic == &best : rank_of(*nic) == rank_of(best);
+    const bool alike = led && !has_own_ip(best) ? &nic == &best : rank_of(nic) == rank_of(best);
     (alike ? chosen : others).push_back(nic);
   }
   if (others.empty() && !has_own_ip(best))
     return;  // which one reaches other nodes is not known here
   const std::string& rendezvous = led ? typed : input.rendezvous.address;
   std::stable_partition(chosen.begin(), chosen.end(),
-                        [&](const Nic* nic) { return carries(*nic, rendezvous); });
+                        [&](const Nic& nic) { return carries(nic, rendezvous); });
   const std::vector<std::string> names = names_of(chosen);
-  const std::string why = reason(chosen, others, led ? &best : nullptr);
+  const std::string why = reason(chosen, others, led);
   if (input.profile == nullptr)  // a profile's silence about NCCL leaves it the choice
     settings.add(kNccl, Layer::builtin, fmt::format("={}", fmt::join(names, ",")), why);
   settings.add(kGloo, Layer::builtin, names.front(), why);

@@ -24,29 +24,11 @@ constexpr int kMostNames = 512;  // an environment variable has 128 KiB at most
 
 bool has_text(const std::string* value) { return value != nullptr && !trim(*value).empty(); }
 
-// Each once, in the order of the lists.
-class Names {
- public:
-  void add(std::string_view one) {
-    const std::string name(trim(one));
-    if (name.empty() || std::ranges::find(all_, name) != all_.end()) return;
-    all_.push_back(name);
-  }
-  bool has(std::string_view name) const { return std::ranges::find(all_, name) != all_.end(); }
-  std::string list() const { return fmt::format("{}", fmt::join(all_, ",")); }
-
- private:
-  std::vector<std::string> all_;
-};
-
 }  // namespace
 
 bool has_proxies(const PlanInput& input) {
   EnvSettings typed(input.env);
-  for (const TypedVariable& one : input.request.set)
-    typed.add(one.name, Layer::command_line, one.value, "");
-  for (const std::string& name : input.request.unset)
-    typed.add(name, Layer::command_line, Unset{}, "");
+  add_typed(input.request, typed);
   return std::ranges::any_of(kProxies,
                              [&](const char* name) { return has_text(typed.so_far(name)); });
 }
@@ -55,17 +37,21 @@ void add_proxy_exceptions(const PlanInput& input, const Plan& placed, EnvSetting
   const auto used = std::ranges::find_if(
       kProxies, [&](const char* name) { return has_text(settings.so_far(name)); });
   if (placed.nodes() < 2 || used == kProxies.end()) return;
-  Names names;
+  std::vector<std::string> names;  // each once, in the order of the lists
+  const auto add = [&](std::string_view one) {
+    const std::string name(trim(one));
+    if (!name.empty() && std::ranges::count(names, name) == 0) names.push_back(name);
+  };
   for (const char* name : kExceptions)
     if (const std::string* value = settings.so_far(name))
-      for (const std::string_view one : split(*value, ',')) names.add(one);
-  if (names.has("*")) return;
-  if (const std::string* address = settings.so_far("MASTER_ADDR")) names.add(*address);
-  names.add(input.rendezvous.address);
+      for (const std::string_view one : split(*value, ',')) add(one);
+  if (std::ranges::count(names, "*") > 0) return;
+  if (const std::string* address = settings.so_far("MASTER_ADDR")) add(*address);
+  add(input.rendezvous.address);
   const int known = placed.invented_hosts ? 1 : std::min(placed.nodes(), kMostNames);
-  for (int n = 0; n < known; ++n) names.add(short_host(placed.hosts[static_cast<std::size_t>(n)]));
+  for (int n = 0; n < known; ++n) add(short_host(placed.hosts[static_cast<std::size_t>(n)]));
   for (const char* name : kExceptions)
-    settings.add(name, Layer::computed, names.list(),
+    settings.add(name, Layer::computed, fmt::format("{}", fmt::join(names, ",")),
                  fmt::format("{} is set: the job's nodes are reached without it", *used));
 }
 

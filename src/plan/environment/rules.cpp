@@ -255,7 +255,7 @@ Facts early_facts(const PlanInput& input, const Units& units, const Counts& coun
   set("ranks", counts.ranks());
   set("ranks_per_node", most);
   set("units", units.total);
-  set("devices", units.shortage.granted > 0 ? units.shortage.granted : units.devices);
+  set("devices", units.devices);
   set("device_mode", units.mode);
   set("gpu_view", units.view);
   set("ranks_per_device", units.filled > 0   ? std::min(units.filled, most)

@@ -1,8 +1,6 @@
 // What is started beside the ranks, or measures their start.
 #include <fmt/format.h>
 
-#include <set>
-
 #include "plan/environment/environment.h"
 
 namespace hpclaunch {
@@ -10,13 +8,6 @@ namespace hpclaunch {
 namespace {
 
 constexpr const char* kPipe = "CUDA_MPS_PIPE_DIRECTORY";
-
-bool share_a_device(const NodeClass& node) {
-  std::set<int> taken;
-  return std::ranges::any_of(node.ranks, [&](const RankPlan& rank) {
-    return rank.unit() >= 0 && !taken.insert(rank.unit()).second;
-  });
-}
 
 }  // namespace
 
@@ -28,7 +19,7 @@ std::optional<Setting> mps_choice(const PlanInput& input, const Units& units, Pl
     return std::nullopt;
   };
   const bool shared =
-      units.vendor->syntax == MaskSyntax::cuda && std::ranges::any_of(plan.classes, share_a_device);
+      units.vendor->syntax == MaskSyntax::cuda && two_have_the_same(plan, &RankPlan::unit);
   if (!shared && on) return note("--mps on: no two ranks share a GPU of NVIDIA's", "omit it");
   if (!shared) return std::nullopt;
   if (units.instances()) {
