@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hpclaunch/env.h"
 #include "hpclaunch/request.h"
 
 namespace hpclaunch {
