@@ -184,8 +184,7 @@ std::string where_text(const Plan& plan, const Difference& difference) {
     return difference.nodes.empty() ? "the launcher" : host_names(plan, difference.nodes);
   const std::string on = " on " + host_names(plan, difference.nodes);
   constexpr int kMostPieces = 6;
-  const std::string which =
-      (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks, kMostPieces) + on;
+  std::string which = (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks, kMostPieces) + on;
   if (static_cast<int>(ranks.size()) == plan.world_size() && ranks.size() > 1)
     return fmt::format("all {} ranks", with_separators(static_cast<long>(ranks.size())));
   if (difference.nodes.size() == 1) return which;

@@ -99,7 +99,7 @@ std::string examined_text(const Observed& seen) {
 
 std::string as_text(const Plan& plan, const job::Verification& result, const Style& style) {
   const Comparison& comparison = result.comparison;
-  const std::string line =
+  std::string line =
       fmt::format(
           "{} of {} as planned on {}\n", with_separators(comparison.ranks_as_planned),
           with_separators(plan.world_size()) + (plan.world_size() == 1 ? " rank" : " ranks"),

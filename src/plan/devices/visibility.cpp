@@ -171,9 +171,8 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
   if (const int ranks = placed.max_local_size(); shared)
     placed.reports.push_back(
         {"shared-devices", Severity::note,
-         fmt::format("{} share {}: device LOCAL_RANK may not exist{}",
-                     counted(ranks, "rank"), counted(units.used_by(ranks), "device"),
-                     how_to_divide(places)),
+         fmt::format("{} share {}: device LOCAL_RANK may not exist{}", counted(ranks, "rank"),
+                     counted(units.used_by(ranks), "device"), how_to_divide(places)),
          "--gpu-view own: each rank uses device 0"});
   if (!natural)
     add_mask(input, units, constant_or_per_rank(std::move(mask)),
