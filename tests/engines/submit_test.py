@@ -33,7 +33,11 @@ class Submit(engines.Test):
         self.has(done, "job %s: COMPLETED, exit status 0" % id)
 
     def test_a_job_that_fails(self):
-        done = self.ok(self.submit("/bin/sh", "-c", "echo before; exit 7", options=["--follow"]), 7)
+        for _ in range(3):  # on a loaded machine, srun may drop what the tasks of a step that it ends have just written
+            done = self.submit("/bin/sh", "-c", "echo before; exit 7", options=["--follow"])
+            if "no exit status from rank" not in done.out:
+                break
+        self.ok(done, 7)
         self.assertIn("before", done.out)
         self.has(done, "FAILED", "exit status 7")
 
