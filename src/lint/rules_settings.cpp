@@ -179,13 +179,7 @@ bool has_one_name(std::string_view module) {
   if (module.find("aws-ofi-rccl") != module.npos) return true;
   const std::size_t at = module.find("aws-ofi-nccl/");
   if (at == module.npos) return false;
-  std::string_view version = module.substr(at + 13);
-  if (version.starts_with('v')) version.remove_prefix(1);
-  const std::vector<std::string_view> parts = split(version, '.');
-  if (parts.size() < 2 || parts[0] != "1") return false;
-  const std::string_view digits =
-      parts[1].substr(0, std::min(parts[1].find_first_not_of("0123456789"), parts[1].size()));
-  return parse_natural(digits).value_or(99) < 12;
+  return compare_versions(module.substr(at + 13), "1.12").value_or(1) < 0;
 }
 
 void plugins(const Script& script, const Setting& one, Findings& findings) {
