@@ -199,6 +199,7 @@ using Versions = std::map<std::string, std::string, std::less<>>;
 /// Adds the version of a loaded module, "rocm/6.2.4" or "cudatoolkit/12.4", to the component that it brings. Names of
 /// modules are compared without letter case. Returns the component; "" for a module without a version.
 std::string add_module(std::string_view module, Versions& versions);
+std::string component_of(std::string_view module);  ///< that it brings, with or without a version
 
 /// Those that hold. One about a component that is not among `versions` does not, nor one that a version in short ("6.4",
 /// where 6.4.1 is good and 6.4.0 is not) leaves open.

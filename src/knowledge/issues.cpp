@@ -86,20 +86,24 @@ std::string bounds_text(const std::vector<VersionTest>& tests) {
 
 }  // namespace
 
-std::string add_module(std::string_view module, Versions& versions) {
+std::string component_of(std::string_view module) {
   // Modules whose name is not that of the component.
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames = {
       {{"cudatoolkit", "cuda"},
        {"nvidia-cuda", "cuda"},
        {"impi", "intel-mpi"},
        {"pytorch", "torch"}}};
-  const std::size_t slash = module.find('/');
-  if (slash == std::string_view::npos) return "";
-  std::string name = to_lower(module.substr(0, slash));
+  std::string name = to_lower(module.substr(0, module.find('/')));
   for (const auto& [other, component] : kNames)
     if (name == other) name = component;
+  return name;
+}
+
+std::string add_module(std::string_view module, Versions& versions) {
+  if (module.find('/') == std::string_view::npos) return "";
   const std::string_view version = plain(module.substr(module.rfind('/') + 1));
   if (version.empty()) return "";
+  std::string name = component_of(module);
   versions[name] = version;
   return name;
 }

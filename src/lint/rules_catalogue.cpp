@@ -41,10 +41,16 @@ void cautions(const Script& script, Findings& findings) {
 // Components by the modules that are loaded, each with the place of its last one.
 std::map<std::string, Span> loaded(const Script& script, knowledge::Versions& versions) {
   std::map<std::string, Span> places;
-  for (const Module& module : script.modules) {
+  for (std::size_t i = 0; i < script.modules.size(); ++i) {
+    const Module& module = script.modules[i];
     if (module.conditional || module.name.find('\x01') != module.name.npos) continue;
     if (module.verb == "purge" || module.verb == "reset") versions.clear();
-    if (module.verb == "load" || module.verb == "swap")
+    const bool swaps = module.verb == "swap" || module.verb == "switch";
+    const bool swapped_out =
+        swaps && i + 1 < script.modules.size() && script.modules[i + 1].command == module.command;
+    if (module.verb == "unload" || module.verb == "delete" || swapped_out)
+      versions.erase(knowledge::component_of(module.name));
+    else if (module.verb == "load" || swaps)
       places[knowledge::add_module(module.name, versions)] = module.span;
   }
   const Setting* const names = script.last("LOADEDMODULES", script.settings.size());

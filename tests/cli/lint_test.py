@@ -176,7 +176,9 @@ class Lint(Test):
         self.assertEqual(len(old), 3, old)
         self.assertTrue(all(":4:13: warning: rccl 2.22.3" in line for line in old), old)
         self.assertEqual(found("6.4.1", "export RCCL_MSCCL_ENABLE=0\n"), [])
-        self.assertEqual(found("6.3.1", "module purge\n"), [])
+        for undone in ("module purge", "module unload rccl", "module swap rccl/2.22.3 rccl/2.24.3", "module switch rccl mpich/4.2.1", "ml -rccl"):
+            self.assertEqual(found("6.3.1", undone + "\n"), [], undone)
+        self.assertEqual(len(found("6.4.1", "module swap rocm rocm/6.3.1\n")), 3)
         slurm = HEAD + "module load slurm/19.05.7\n%s"
         self.assertNotIn("gpu-bind", hpclaunch("lint", self.file("job.sh", (slurm % RUN).encode())).out)
         self.assertIn("gpu-bind", hpclaunch("lint", self.file("job.sh", (slurm % "srun --gpu-bind=single:1 x\n").encode())).out)

@@ -43,7 +43,7 @@ void add_machine(const EnvSnapshot& env, Versions& versions) {
 void add_launcher(const ChosenLauncher& launcher, Versions& versions) {
   // Launchers whose name is not that of the component.
   static constexpr std::pair<std::string_view, const char*> kComponents[] = {
-      {"hydra", "mpich"}, {"intelmpi", "intel-mpi"}, {"prrte", "prrte"}};
+      {"hydra", "mpich"}, {"intelmpi", "intel-mpi"}};
   if (launcher.launcher == nullptr || launcher.launcher->traits.built_in) return;
   std::string name(launcher.launcher->name);
   for (const auto& [one, component] : kComponents)
