@@ -188,7 +188,9 @@ struct KnownIssue : KnownIssueTraits {
   std::string_view id;        ///< "rccl-2.22.3-comm-split"
   std::string_view versions;  ///< "rccl eq 2.22.3|rocm lt 6.4.1": all must hold
   std::string_view with;      ///< as Caution::with
-  std::string_view why;       ///< one sentence
+  std::string_view
+      options;           ///< launcher options that it is about, separated by '|'; "" for any start
+  std::string_view why;  ///< one sentence
   std::string_view fix;
   std::string_view source;
 };
@@ -266,8 +268,8 @@ inline constexpr Texts<Caution, 6> kTexts<Caution> = {&Caution::name, &Caution::
                                                       &Caution::why,  &Caution::source};
 
 template <>
-inline constexpr Texts<KnownIssue, 6> kTexts<KnownIssue> = {
-    &KnownIssue::id,  &KnownIssue::versions, &KnownIssue::with,
+inline constexpr Texts<KnownIssue, 7> kTexts<KnownIssue> = {
+    &KnownIssue::id,  &KnownIssue::versions, &KnownIssue::with,  &KnownIssue::options,
     &KnownIssue::why, &KnownIssue::fix,      &KnownIssue::source};
 
 }  // namespace hpclaunch::knowledge

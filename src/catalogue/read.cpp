@@ -253,6 +253,7 @@ KnownIssue read_known_issue(const Item& at) {
   issue.id = text(at.need("id"));
   issue.versions = version_tests(at.need("when"));
   issue.with = words(at["with"], "|");
+  issue.options = words(at["options"], "|");
   issue.effect = choice(at.need("effect"), kEffects, KnownIssue::Effect::crash);
   issue.why = text(at.need("why"));
   issue.fix = text(at.need("fix"));

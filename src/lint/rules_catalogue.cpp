@@ -60,12 +60,12 @@ std::map<std::string, Span> loaded(const Script& script, knowledge::Versions& ve
   return places;
 }
 
-// "--gpu-bind=mask_gpu is off by one" is about scripts that have --gpu-bind.
+// Only a script that has one of its options, where it is about options.
 bool concerns(const Script& script, const knowledge::KnownIssue& issue) {
-  const std::size_t at = issue.why.find("--");
-  if (at == issue.why.npos) return true;
-  const std::string_view rest = issue.why.substr(at);
-  return script.shell.text.find(rest.substr(0, rest.find_first_of("=: ,"))) != std::string::npos;
+  return issue.options.empty() ||
+         std::ranges::any_of(split(issue.options, '|'), [&](std::string_view option) {
+           return script.shell.text.find(option) != std::string_view::npos;
+         });
 }
 
 // A batch job that starts no ranks: its libraries do not communicate.

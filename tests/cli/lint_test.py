@@ -178,6 +178,11 @@ class Lint(Test):
         self.assertEqual(found("6.4.1", "export RCCL_MSCCL_ENABLE=0\n"), [])
         for undone in ("module purge", "module unload rccl", "module swap rccl/2.22.3 rccl/2.24.3", "module switch rccl mpich/4.2.1", "ml -rccl"):
             self.assertEqual(found("6.3.1", undone + "\n"), [], undone)
+        text = HEAD + "module load slurm/21.08.0\nsrun %s ./x\n"
+        for option, times in (("-n 4", 0), ("--hint=nomultithread", 0), ("--gpu-bind=mask_gpu:0x1", 2)):
+            self.assertEqual(hpclaunch("lint", self.file("job.sh", (text % option).encode())).out.count("gpu-bind=mask_gpu is") +
+                             hpclaunch("lint", self.file("job.sh", (text % option).encode())).out.count("gpu-bind=single: sets"), times, option)
+        text = HEAD + "module load rocm/%s\nmodule load rccl/2.22.3\n%s" + RUN
         self.assertEqual(len(found("6.4.1", "module swap rocm rocm/6.3.1\n")), 3)
         slurm = HEAD + "module load slurm/19.05.7\n%s"
         self.assertNotIn("gpu-bind", hpclaunch("lint", self.file("job.sh", (slurm % RUN).encode())).out)
