@@ -74,9 +74,22 @@ Diagnostic misspelt(const Misspelling& known, std::string_view name, std::string
           known.meant.empty() ? "" : assignment(known.meant, value)};
 }
 
+// NCCL_ROOT_DIR, NCCL_VERSION: where an installation is and which, for builds, images and scripts. No library reads it,
+// and nobody means it to.
+bool of_installation(std::string_view name, const Family& family) {
+  constexpr std::array<std::string_view, 14> kParts = {
+      "ROOT", "HOME", "DIR",     "PATH", "PREFIX", "BASE",    "VERSION",
+      "LIB",  "BIN",  "INCLUDE", "SRC",  "BUILD",  "INSTALL", "LIBRARY"};
+  const std::size_t prefix = family.pattern.find('*');
+  return std::ranges::all_of(
+      split(name.substr(std::min(prefix, name.size())), '_'),
+      [&](std::string_view part) { return std::ranges::count(kParts, part) > 0; });
+}
+
 Diagnostic unknown(std::string_view name, std::string_view value) {
   const std::optional<Family> family = find_family(name);
-  if (!family || family->unknown == Family::Unknown::open) return {};
+  if (!family || family->unknown == Family::Unknown::open || of_installation(name, *family))
+    return {};
   const std::string near = near_name(name, *family);
   if (near.empty() && family->unknown == Family::Unknown::near_miss) return {};
   std::string message = fmt::format("{} has no variable {}", family->library, name);

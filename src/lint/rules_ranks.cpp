@@ -244,6 +244,33 @@ void on_request(const Script& script, Findings& findings) {
   }
 }
 
+// A job of several nodes whose script starts python itself and nothing that could reach the others.
+void unused_nodes(const Script& script, Findings& findings) {
+  constexpr std::string_view kReaching[] = {"srun",  "mpirun", "mpiexec", "ssh",      "pdsh",
+                                            "clush", "jsrun",  "aprun",   "flux",     "dask",
+                                            "ray",   "parsl",  "blaunch", "parallel", "submit"};
+  const bool reaches = std::ranges::any_of(
+      script.launches, [](const Launch& one) { return one.kind != "container"; });
+  const long nodes = script.request.nodes;
+  if (nodes < 2 || script.request.system == "flux" || reaches) return;
+  for (const std::string_view one : kReaching)
+    if (refers(script.shell.text, one)) return;
+  for (const Command& command : script.shell.commands) {
+    if (command.words.size() < 2 || command.function != 0 || command.conditional) continue;
+    const std::string_view program = script.shell.at(command.words.front().span);
+    const bool runs = std::ranges::any_of(command.words, [&](const Word& word) {
+      return script.shell.at(word.span).ends_with(".py");
+    });
+    if (!runs || !is_python(std::string(program.substr(program.rfind('/') + 1)))) continue;
+    findings.add("nodes-unused", command.words.front().span,
+                 fmt::format("the batch script runs on the first node only: nothing runs on {}",
+                             counted(nodes - 1, "other node")),
+                 script.request.system == "slurm" ? "srun python ..., or --nodes=1"
+                                                  : "mpiexec -n RANKS python ..., or one node");
+    return;
+  }
+}
+
 std::string_view prefix_of(const Scheduler& system) {
   return system.job_variable.substr(0, system.job_variable.find('_') + 1);
 }
@@ -293,6 +320,7 @@ void other_system(const Script& script, Findings& findings) {
 
 void check_ranks(const Script& script, Findings& findings) {
   on_request(script, findings);
+  unused_nodes(script, findings);
   expanded_too_early(script, findings);
   global_rank(script, findings);
   other_system(script, findings);

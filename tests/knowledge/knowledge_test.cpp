@@ -132,8 +132,9 @@ TEST_CASE("names: known, nearly known, and the user's own", "[knowledge]") {
   CHECK(suggestion("NCCL_OF_ANOTHER_PLANET", "1").empty());
   CHECK(suggestion("HIP_VISIBLE_DEVICE", "0") == "HIP_VISIBLE_DEVICES=0");
   CHECK(suggestion("MASTER_ADRR", "n1") == "MASTER_ADDR=n1");
-  for (const char* own : {"FOO", "EPOCHS", "WORLD", "CUDA_IS_FUN", "SLURM_MY_NOTE", "OMPI_MCA_btl",
-                          "MY_NCCL_DEBUG", "SLURM_SPANK_X", "EBROOTGCC", "A", "_", "NCCL", "RANKS"})
+  for (const char* own : {"NCCL_ROOT_DIR", "NCCL_VERSION", "HOROVOD_HOME", "FOO", "EPOCHS", "WORLD",
+                          "CUDA_IS_FUN", "SLURM_MY_NOTE", "OMPI_MCA_btl", "MY_NCCL_DEBUG",
+                          "SLURM_SPANK_X", "EBROOTGCC", "A", "_", "NCCL", "RANKS"})
     CHECK(grade(own, "anything at all") == "");
 }
 
