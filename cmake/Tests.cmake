@@ -332,7 +332,7 @@ add_test(NAME supervised.black-box
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/sys/supervised_test.py $<TARGET_FILE:supervised_driver>)
 set_tests_properties(supervised.black-box PROPERTIES LABELS supervised TIMEOUT 600)
 hpclaunch_unit_test(scheduler SOURCES tests/scheduler/scheduler_test.cpp LINK hpclaunch_scheduler)
-hpclaunch_unit_test(lint SOURCES tests/lint/shell_test.cpp LINK hpclaunch_lint)
+hpclaunch_unit_test(lint SOURCES tests/lint/shell_test.cpp tests/lint/fuzz_test.cpp LINK hpclaunch_lint)
 hpclaunch_unit_test(lint_cost LABEL lint SOURCES tests/lint/cost_test.cpp LINK hpclaunch_lint)
 hpclaunch_unit_test(job SOURCES tests/job/node_test.cpp tests/job/time_limit_test.cpp LINK hpclaunch_job)
 

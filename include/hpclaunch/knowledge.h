@@ -73,7 +73,7 @@ struct VariableTraits {
   bool closed = false;    ///< `values` are all there are
   bool internal = false;  ///< for the library's own developers
   bool any_case = false;  ///< letter case of `values` does not matter
-  bool numbers = false;   ///< items of a list are integers
+  bool numbers = false;   ///< items of a list are integers; of a word: natural numbers too
 };
 
 /// Text fields are "" where nothing is known. All views point into the program itself.

@@ -131,6 +131,7 @@ std::optional<Fault> boolean_fault(const Variable& v, std::string_view value) {
 std::optional<Fault> word_fault(const Variable& v, std::string_view value) {
   if (!v.closed || v.values.empty()) return std::nullopt;
   if (!among(v.values, value, v.any_case).empty()) return std::nullopt;
+  if (v.numbers && parse_natural(value)) return std::nullopt;
   const std::string_view other_case = among(v.values, value, true);
   return Fault{with_consequence(fmt::format("is not {}", listed(v.values)), v.library.bad_word),
                other_case.empty() ? nearest_of(v.values, value) : std::string(other_case)};

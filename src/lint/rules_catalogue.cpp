@@ -13,12 +13,15 @@ namespace {
 // All that the script starts stays on one node, as far as its text says.
 bool one_node(const Script& script) {
   if (script.request.nodes != 0 || !script.request.system.empty()) return script.request.nodes == 1;
-  return !script.launches.empty() && std::ranges::all_of(script.launches, [](const Launch& one) {
+  return !script.launches.empty() && std::ranges::all_of(script.launches, [&](const Launch& one) {
     if (one.option("--standalone") != nullptr) return true;
     if (one.kind == "deepspeed")  // without a hostfile it starts on this node only
       return one.option("--hostfile -H --num_nodes") == nullptr;
     const Option* const nodes = one.option("--nnodes --num_machines");
-    return is_agent(one) && nodes != nullptr && number_of(nodes) == 1;
+    if (nodes != nullptr) return is_agent(one) && number_of(nodes) == 1;
+    // torchrun without --nnodes is for one node; options in a variable may have it.
+    return one.kind == "torchrun" && script.given("PET_NNODES", one) == nullptr &&
+           !one.inner.empty() && one.inner.front().value.known();
   });
 }
 

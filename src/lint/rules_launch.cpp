@@ -362,7 +362,8 @@ void ends(const Script& script, const Launch& launch, Findings& findings) {
   }
   const bool to_tee =
       first->join == Join::pipe && first + 1 != commands.end() && is(*(first + 1), "tee");
-  if (!to_tee || launch.outer != Setting::kNone || is_tool(launch)) return;
+  if (!to_tee || launch.outer != Setting::kNone || is_tool(launch) || script.request.system.empty())
+    return;
   const bool pipefail = std::ranges::any_of(commands, [&](const Command& one) {
     return is(one, "set") && script.shell.at(one.span).find("pipefail") != std::string_view::npos;
   });

@@ -109,12 +109,19 @@ void let(const Shell& shell, const Command& command, bool stops, Findings& findi
   finding.certain = true;
 }
 
-// A command whose name is an option: the line above it was to continue here.
-void lost_continuation(const Shell& shell, const Command& command, Findings& findings) {
-  if (command.words.empty() || !command.assignments.empty()) return;
+bool is_option(const Shell& shell, const Command& command) {
+  if (command.words.empty() || !command.assignments.empty()) return false;
+  const std::string_view text = shell.at(command.words.front().span);
+  return text.size() > 1 && text[0] == '-' && (text[1] == '-' || is_name_start(text[1]));
+}
+
+// A command whose name is an option: the line above it was to continue here. The first of several says it for all.
+void lost_continuation(const Shell& shell, std::size_t index, Findings& findings) {
+  const Command& command = shell.commands[index];
+  if (!is_option(shell, command) || (index > 0 && is_option(shell, shell.commands[index - 1])))
+    return;
   const Span name = command.words.front().span;
   const std::string_view text = shell.at(name);
-  if (text.size() < 2 || text[0] != '-' || (text[1] != '-' && !is_name_start(text[1]))) return;
   const std::size_t line = shell.text.rfind('\n', name.begin);
   if (line == shell.text.npos || line == 0) return;
   const std::size_t start = shell.text.rfind('\n', line - 1) + 1;  // npos + 1 is 0
@@ -231,7 +238,7 @@ void check_shell(const Script& script, Findings& findings) {
       bad_parts(one.value, shell, findings);
       for (const Word& item : one.items) bad_parts(item, shell, findings);
     }
-    lost_continuation(shell, command, findings);
+    lost_continuation(shell, i, findings);
     redirect_in_test(shell, command, findings);
     semicolon(shell, i, findings);
     blanks(shell, command, findings);

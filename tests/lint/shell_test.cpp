@@ -1,5 +1,4 @@
 // The reader of shell text, and the model on top of it.
-#include <random>
 
 #include "hpclaunch/lint.h"
 #include "lint/script.h"
@@ -155,54 +154,6 @@ TEST_CASE("csh") {
   CHECK(script.launches[0].option("-n")->value.text() == "4");
   CHECK(script.given("NCCL_DEBUG", script.launches[0])->value.text == "WARN");
   CHECK(script.given("A", script.launches[0])->conditional);
-}
-
-// Mutants of a script with all there is: none crashes, hangs, or reports outside of the text.
-TEST_CASE("ten thousand mutants") {
-  const std::string seed =
-      "#!/bin/bash\n#SBATCH -N 2 --time=1:00\nset -e\nmodule load a/1 b\nexport A=${B:-$(c \"d\")} "
-      "E=\"f 'g'\" \\\n  H=`i`\n"
-      "ARGS=(-n 4 \"$A\")\nrun() { srun \"${ARGS[@]}\" \"$@\"; }\nif [[ $A == 1 ]]; then run x; "
-      "elif y; then z; else :; fi\n"
-      "case $E in a|b) j ;; *) k;; esac\nfor i in 1 2; do l <<EOF\n$i ${m}\nEOF\ndone\n"
-      "mpiexec -n $((4 * 2)) --genv X=1 bash -c 'torchrun a.py' > o 2>&1 &\nwait\n";
-  static constexpr std::string_view kPieces[] = {
-      "\"",   "'",  "`",  "$(",         "${",   "$((",         ")",    "}", "<<EOF\n",
-      "\\",   "\n", ";;", "case x in ", "fi\n", "done\n",      "if ",  "(", "{ ",
-      "\r\n", "#",  "=",  "\0",         "&&",   "function f ", "esac "};
-  std::mt19937 random(20261124);
-  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-  std::size_t found = 0;
-  for (int i = 0; i < 10000; ++i) {
-    std::string text = seed;
-    for (std::size_t changes = 1 + below(6); changes > 0 && !text.empty(); --changes) {
-      const std::size_t at = below(text.size());
-      switch (below(4)) {
-        case 0:
-          text.erase(at, 1 + below(20));
-          break;
-        case 1:
-          text.insert(at, kPieces[below(std::size(kPieces))]);
-          break;
-        case 2:
-          text[at] = static_cast<char>(random());
-          break;
-        default:
-          text.insert(at, text.substr(below(text.size()), below(60)));
-      }
-    }
-    const Script script = read_script(text, "m");
-    for (const Command& one : script.shell.commands)
-      REQUIRE((one.span.begin <= one.span.end && one.span.end <= text.size()));
-    for (const Setting& one : script.settings)
-      REQUIRE((one.name_span.end <= text.size() && one.value_span.end <= text.size()));
-    if (i % 10 != 0) continue;
-    const std::vector<Finding> findings = check_text(text, "m");
-    found += findings.size();
-    const std::string once = fixed(text, findings);
-    if (i % 100 == 0) CHECK(unified_diff(text, once, "m").empty() == (text == once));
-  }
-  CHECK(found > 1000);
 }
 
 TEST_CASE("reading is linear, however deep or open the text is") {

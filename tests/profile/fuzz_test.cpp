@@ -1,6 +1,5 @@
 // Mutated profiles: nothing crashes or hangs, and nothing passes that does not mean the same again.
 #include <algorithm>
-#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -8,28 +7,12 @@
 
 #include "hpclaunch/profile.h"
 #include "support/catch.h"
+#include "support/dice.h"
 
 using namespace hpclaunch;
 using nlohmann::ordered_json;
 
 namespace {
-
-/// SplitMix64: the same numbers everywhere.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t limit) { return static_cast<std::size_t>(next() % limit); }
-
- private:
-  std::uint64_t next() {
-    state_ += 0x9E3779B97F4A7C15U;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31U);
-  }
-  std::uint64_t state_;
-};
 
 std::string read(const std::string& file) {
   std::ifstream in(HPCLAUNCH_SOURCE_DIR "/" + file, std::ios::binary);
