@@ -113,10 +113,9 @@ void to_itself(const Script& script, Findings& findings) {
   for (std::size_t i = 0; i < script.shell.commands.size(); ++i)
     for (const Assignment& one : script.shell.commands[i].assignments) {
       const std::vector<Part>& parts = one.value.parts;
-      if (one.append || parts.empty() || parts.size() > 2) continue;
-      const Part& part = parts.back();  // an empty piece of text stands in front where it is quoted
-      if (part.kind != Part::Kind::parameter || part.text != one.name || !part.rest.empty() ||
-          (parts.size() == 2 && !parts.front().text.empty()))
+      if (one.append || parts.size() != 1) continue;
+      const Part& part = parts.front();
+      if (part.kind != Part::Kind::parameter || part.text != one.name || !part.rest.empty())
         continue;
       const auto own = script.by_name.find(one.name);
       if (own == script.by_name.end() || script.settings[own->second.front()].command < i) continue;

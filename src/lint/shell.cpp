@@ -114,8 +114,15 @@ class Reader : Blocks {
     shell_.comments.push_back({span_of(begin, end), alone});
   }
 
+  // Between [[ and ]], where && and || join conditions.
+  bool in_conditions() const {
+    return open_ && !csh() && !now_.words.empty() && shell_.at(now_.words.front().span) == "[[" &&
+           shell_.at(now_.words.back().span) != "]]";
+  }
+
   void separator() {
     const char c = scan_.peek();
+    if ((scan_.sees("&&") || scan_.sees("||")) && in_conditions()) return scan_.go(scan_.at() + 2);
     if (c == '&' && scan_.peek(1) == '>') return redirect();
     Join join = Join::end;
     std::size_t size = 1;
@@ -163,11 +170,11 @@ class Reader : Blocks {
     scan_.go(scan_.at() + 1);
   }
 
-  // ( ... ) as one word.
-  void skip_group() {
+  // ( ... ), <( ... ) as one word, which `opening` bytes begin.
+  void skip_group(std::size_t opening = 1) {
     begin_command(scan_.at());
     const std::size_t begin = scan_.at();
-    const std::size_t end = scan_.behind(begin + 1, ')');
+    const std::size_t end = scan_.behind(begin + opening, ')');
     Word word;
     word.span = span_of(begin, end);
     word.parts.push_back({Part::Kind::command, true, false, word.span, {}, {}});
@@ -190,16 +197,8 @@ class Reader : Blocks {
                                                 "<&",  "<>",  ">|",  "<(", ">(", "<",  ">"};
     for (const std::string_view op : kOps) {
       if (!scan_.sees(op)) continue;
+      if (op.back() == '(') return skip_group(op.size());
       scan_.go(begin + op.size());
-      if (op.back() == '(') {
-        const std::size_t end = scan_.behind(scan_.at(), ')');
-        Word word;
-        word.span = span_of(begin, end);
-        word.parts.push_back({Part::Kind::command, true, false, word.span, {}, {}});
-        now_.words.push_back(std::move(word));
-        scan_.go(end);
-        return;
-      }
       scan_.skip_blanks();
       Redirect one{op, {}, {}, false};
       if (!scan_.ended() && scan_.peek() != '\n') {

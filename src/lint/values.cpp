@@ -176,10 +176,7 @@ Value Values::value(const Word& word) const {
 void Values::expand(const Word& word, std::vector<Text>& words) const {
   constexpr std::size_t kMost = 4096;  // words of one command
   if (words.size() > kMost) return;
-  const bool single =
-      word.parts.size() == 1 ||
-      (word.parts.size() == 2 && word.parts.front().text.empty() && word.parts.front().quoted);
-  if (single && word.parts.back().kind == Part::Kind::parameter) {
+  if (word.parts.size() == 1 && word.parts.back().kind == Part::Kind::parameter) {
     const Part& part = word.parts.back();
     if (in_function && (part.text == "@" || part.text == "*")) {
       for (const Text& one : arguments) words.push_back({one.value, word.span, false});

@@ -169,7 +169,8 @@ void Scanner::quotes(Word& word) {
   const std::size_t end = behind(begin + 1, '"');
   const std::size_t last = end > begin + 1 && text_[end - 1] == '"' ? end - 1 : end;
   at_ = begin + 1;
-  add(word, {Part::Kind::text, true, false, span_of(begin, at_), text_.substr(at_, 0), {}});
+  if (at_ == last)  // "" is a word too
+    add(word, {Part::Kind::text, true, false, span_of(begin, at_), text_.substr(at_, 0), {}});
   while (at_ < last) {
     const char c = text_[at_];
     if (c == '$') {

@@ -10,7 +10,7 @@ import support
 from support import Test, clean_env, hpclaunch
 
 HEAD = "#!/bin/bash\n#SBATCH -N 2\n"
-RUN = "srun -n 8 ./prog\n"
+RUN = "srun -n 8 ./run.sh\n"
 
 
 class Lint(Test):
@@ -134,7 +134,7 @@ class Lint(Test):
                 ("variable-not-requested", "N=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))", "#SBATCH --ntasks-per-node=4\nN=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))"),
                 ("rendezvous-missing", "srun torchrun --nproc-per-node 4 t.py", "srun torchrun $ARGS t.py\nsrun -N 1 torchrun --nproc-per-node 4 t.py"),
                 ("option-twice", "torchrun --nproc_per_node=4 --nproc-per-node=2 t.py", "torchrun --nproc_per_node=2 --nproc-per-node=2 t.py"),
-                ("devices-per-task", "srun -N 2 -n 8 --gpus-per-task=1 x", "srun -N 2 -n 2 --gpus-per-task=4 x\nsrun -n 8 --gpus-per-task=1 --gpu-bind=none x"),
+                ("devices-per-task", "srun -N 2 -n 8 --gpus-per-task=1 python x.py", "srun -N 2 -n 2 --gpus-per-task=4 ./x.sh\nsrun -n 8 --gpus-per-task=1 --gpu-bind=none ./x.sh\nsrun -N 2 -n 8 --gpus-per-task=1 ./lmp"),
                 ("bad-value", "export NCCL_PROTO=simpel", "export NCCL_PROTO='^LL128;allreduce:simple'"),
                 ("bad-value", "export TORCH_CPP_LOG_LEVEL=loud", "export TORCH_CPP_LOG_LEVEL=error"),
                 ("not-exported", "MASTER_PORT=1\nsrun x", "MASTER_PORT=1\nsrun torchrun --nnodes=2 --rdzv-endpoint=a:1 t.py"),
