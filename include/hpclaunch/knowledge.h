@@ -147,6 +147,7 @@ struct CautionTraits {
     no_effect,  ///< nothing reads it under these circumstances
   } kind = Kind::slow;
   bool between_nodes = false;  ///< of no matter where a job has one node
+  bool launched = false;       ///< of no matter where no launcher starts ranks
 };
 
 /// A value that its library takes and that is seldom meant.

@@ -223,6 +223,7 @@ void read_cautions(const Item& at, Catalogue& catalogue) {
     c.name = keep(at->key);
     c.kind = choice(one.need("kind"), kKinds, Caution::Kind::slow);
     c.between_nodes = one["between_nodes"].truth();
+    c.launched = one["launched"].truth();
     c.values = words(one["values"], "|");
     c.with = words(one["with"], "|");
     c.since = text(one["since"]);

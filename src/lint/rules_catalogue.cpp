@@ -29,14 +29,18 @@ bool one_node(const Script& script) {
 void cautions(const Script& script, Findings& findings) {
   const auto value_of = [&](std::string_view name) { return script.exported(name); };
   const bool single = one_node(script);
+  const bool ranks = std::ranges::any_of(script.launches, starts_ranks);
+  const bool environment = script.shell.commands.empty();
   for (const auto& [name, indices] : script.by_name) {
     const Setting& one = script.settings[indices.back()];
     if (!one.exported || one.conditional || one.how == Setting::How::unset || one.array) continue;
     const std::string value = one.value.known() ? one.value.text : std::string(1, '\x01');
     for (const knowledge::Caution& caution : knowledge::cautions(name, value, value_of)) {
-      if (caution.between_nodes && single) continue;
-      findings.add(knowledge::code(caution.kind), one.name_span,
-                   knowledge::sentence(caution, one.value.known() ? value : ""));
+      if ((caution.between_nodes && single) || (caution.launched && !ranks && !environment))
+        continue;
+      Finding& finding = findings.add(knowledge::code(caution.kind), one.name_span,
+                                      knowledge::sentence(caution, one.value.known() ? value : ""));
+      if (!caution.since.empty()) finding.diagnostic.severity = Severity::note;  // may be older
     }
   }
 }

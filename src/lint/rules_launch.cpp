@@ -49,10 +49,14 @@ void cpu_lists(const Script& script, const Launch& launch, Findings& findings) {
                              replaced(text.substr(at + 5), {{',', ":"}})));
     return;
   }
-  if (ranks > 0 && static_cast<long>(groups.size()) != ranks && groups.size() > 1)
-    findings.add("cpu-list-length", span,
-                 fmt::format("the list has {} for {} on each node", counted(groups.size(), "set"),
-                             counted(ranks, "rank")));
+  const auto sets = static_cast<long>(groups.size());
+  if (ranks > 0 && sets != ranks && sets > 1) {
+    Finding& finding =
+        findings.add("cpu-list-length", span,
+                     fmt::format("the list has {} for {} on each node",
+                                 counted(groups.size(), "set"), counted(ranks, "rank")));
+    if (sets > ranks) finding.diagnostic.severity = Severity::note;  // the rest is not used
+  }
   std::map<long, std::size_t> owner;
   for (std::size_t rank = 0; rank < groups.size(); ++rank)
     for (const auto& [first, last] : groups[rank]) {
