@@ -54,7 +54,17 @@ std::string near_name(std::string_view name, const Family& family) {
   const auto letters = [](std::string_view text) { return replaced(text, {{'_', ""}}); };
   const bool same = near && letters(name) == letters(*near);
   if (near && (same || differs_in_one_part(name, *near))) return *near;
-  return "";
+  // NCCL_DISABLE_IB: the same parts in another order.
+  const auto sorted = [](std::string_view text) {
+    std::vector<std::string_view> parts = split(text, '_');
+    std::ranges::sort(parts);
+    return parts;
+  };
+  const std::vector<std::string_view> parts = sorted(name);
+  const auto found = std::ranges::find_if(names, [&](const std::string& one) {
+    return one.size() == name.size() && sorted(one) == parts;
+  });
+  return found == names.end() ? "" : *found;
 }
 
 // A value with shell characters is left for the user to fill in.

@@ -119,9 +119,26 @@ bool is_tool(const Launch& launch) {
                                                     "ray",
                                                     "which",
                                                     "free"};
+  const auto listed = [](std::string_view program) {
+    return kTools.contains(program.substr(program.rfind('/') + 1));
+  };
   if (launch.inner.empty()) return false;
   const std::string& program = launch.inner.front().text();
-  return kTools.contains(std::string_view(program).substr(program.rfind('/') + 1));
+  if (launch.inner.size() != 3 || launch.inner[1].text() != "-c" || !program.ends_with("sh"))
+    return listed(program);
+  // bash -c "cp ... && cd ...": each command of the text.
+  std::string text = launch.inner[2].text();
+  for (char& c : text)
+    if (c == '&' || c == '|' || c == ';') c = '\n';
+  bool any = false;
+  for (std::string_view line : split(text, '\n')) {
+    line = trim(line);
+    line = line.substr(0, line.find_first_of(" \t"));
+    if (line.empty()) continue;
+    any = true;
+    if (line != "cd" && !listed(line)) return false;
+  }
+  return any;
 }
 
 }  // namespace hpclaunch::lint

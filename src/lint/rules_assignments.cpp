@@ -194,9 +194,8 @@ void too_late(const Script& script, Findings& findings) {
 // Modules of these names set variables of communication libraries.
 bool sets_variables(const Module& module) {
   static constexpr std::string_view kStacks[] = {
-      "frameworks", "oneapi",  "PrgEnv", "cray-mpich", "mpich",     "openmpi", "impi",
-      "intelmpi",   "aws-ofi", "nccl",   "rccl",       "libfabric", "ccl",     "pytorch",
-      "cpe",        "craype",  "rocm",   "conda",      "hpcx"};
+      "frameworks", "oneapi", "cray-mpich", "mpich", "openmpi", "impi",  "intelmpi", "aws-ofi",
+      "nccl",       "rccl",   "libfabric",  "ccl",   "pytorch", "conda", "hpcx"};
   const std::string name = to_lower(module.name);
   return module.verb == "load" && std::ranges::any_of(kStacks, [&](std::string_view one) {
            const std::string stack = to_lower(one);

@@ -5,7 +5,7 @@
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
-#include "lint/engine.h"
+#include "lint/counts.h"
 #include "lint/words.h"
 
 namespace hpclaunch::lint {
@@ -137,6 +137,22 @@ void lost_continuation(const Shell& shell, std::size_t index, Findings& findings
       fmt::format("{} is run as a command: {}", shown(text.substr(0, text.find('='))), why));
 }
 
+// srun -n 8 \, an empty line, and the program behind it.
+void ends_before_program(const Script& script, Findings& findings) {
+  for (const Launch& launch : script.launches) {
+    const Command& command = script.shell.commands[launch.command];
+    const std::string_view rest = script.shell.text.substr(command.span.end);
+    const std::size_t slash = rest.find_first_not_of(" \t");
+    if (!starts_ranks(launch) || !launch.inner.empty() || launch.options.empty() ||
+        launch.outer != Setting::kNone || slash == rest.npos ||
+        !rest.substr(slash).starts_with("\\\n"))
+      continue;
+    findings.add(
+        "lost-continuation", launch.span,
+        fmt::format("{} starts no program: the line behind its last \\ is empty", launch.program));
+  }
+}
+
 // [ $N > 0 ] writes a file of that name.
 void redirect_in_test(const Shell& shell, const Command& command, Findings& findings) {
   if (command.words.empty() || shell.at(command.words.front().span) != "[") return;
@@ -226,6 +242,7 @@ void check_shell(const Script& script, Findings& findings) {
   line_ends(shell, findings);
   shebang(shell, findings);
   typeset_characters(shell, findings);
+  ends_before_program(script, findings);
   bool stops = false;  // at the first failure
   for (std::size_t i = 0; i < shell.commands.size(); ++i) {
     const Command& command = shell.commands[i];

@@ -79,9 +79,19 @@ void for_each_use(const Shell& shell, See see) {
   }
 }
 
+// NAME=${NAME:-value} is no use of its own.
 std::set<std::string_view> names_used(const Shell& shell) {
   std::set<std::string_view> names;
-  for_each_use(shell, [&](std::string_view name, Span) { names.insert(name); });
+  for_each_use(shell, [&](std::string_view name, Span span) {
+    const auto command = std::ranges::upper_bound(
+        shell.commands, span.begin, {}, [](const Command& one) { return one.span.begin; });
+    const bool own =
+        command != shell.commands.begin() &&
+        std::ranges::any_of((command - 1)->assignments, [&](const Assignment& one) {
+          return one.name == name && one.span.begin <= span.begin && span.end <= one.span.end;
+        });
+    if (!own) names.insert(name);
+  });
   return names;
 }
 

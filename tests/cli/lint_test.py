@@ -148,10 +148,20 @@ class Lint(Test):
                 ("placeholder", "#SBATCH --time=??", "#SBATCH --time=1:00:00"),
                 ("devices-per-task", "#SBATCH --tasks-per-node=4\n#SBATCH --gpus-per-task=1", "#SBATCH --tasks-per-node=1\n#SBATCH --gpus-per-task=4"),
                 ("slow-setting", "export NCCL_IB_DISABLE=1", "export NCCL_IB_DISABLE=1 FI_PROVIDER=efa"),
+                ("lost-continuation", "srun -n 8 \\\n\n  python x.py", "srun -n 8 \\\n  python x.py\n[[ ! -r a || ! -r b ]] && exit"),
+                ("lost-continuation", "python x.py --a 1\n--b 2\n--c 3", "python x.py --a 1 \\\n--b 2 \\\n--c 3"),
+                ("unknown-variable", 'export NCCL_TIMEOUT="${NCCL_TIMEOUT:-1800}"', 'export NCCL_DEBUG="${NCCL_DEBUG:-WARN}"'),
+                ("unknown-variable", "export NCCL_DISABLE_IB=1", "export NCCL_FASTRAK_NEW=1 RCCL_OF_A_FORK=1 NCCL_ROOT_DIR=/x"),
+                ("address-is-list", 'export MASTER_ADDR="$SLURM_JOB_NODELIST"', 'export MASTER_ADDR="$HOSTNAME"'),
+                ("bad-value", "export NCCL_NET_GDR_LEVEL=PBH", "export NCCL_NET_GDR_LEVEL=5"),
+                ("srun-cpus-per-task", "#SBATCH -c 4\nsrun bash -c 'cp a b; python x.py'", "#SBATCH -c 4\nsrun bash -c 'cd a && cp a b'"),
+                ("placeholder", "x --data /path/to/data", "echo usage: $0 /path/to/data"),
+                ("harmful-setting", "export CCL_PROCESS_LAUNCHER=none\nmpiexec -n 2 x", "export CCL_PROCESS_LAUNCHER=none\ntorchrun x.py"),
                 ("path-replaced", "module load python\nexport PYTHONPATH=.", "module load cuda/12\nexport PYTHONPATH=."),
                 ("pmix-without-option", "export CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x", "export PALS_PMI=pmix CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x")):
             end = "" if "srun" in wrong or "torchrun" in wrong or "mpiexec" in wrong else RUN
             self.check(code, HEAD + wrong + "\n" + end, HEAD + right + "\n" + end)
+        self.assertNotIn("slow-setting", self.codes("#!/bin/bash\nexport NCCL_IB_DISABLE=1\ntorchrun --nproc-per-node 2 x.py\n"))
         self.assertNotIn("repeated-directive", self.codes(HEAD + "#SBATCH --mail-type=begin\n#SBATCH --mail-type=end\n" + RUN))
         self.assertEqual(self.codes(HEAD + "date\n#SBATCH -t 5\n#SBATCH -n 5\n" + RUN), ["late-directive"])
         self.assertNotIn("devices-per-task", self.codes(HEAD + "#SBATCH -n 8\n#SBATCH --gpus-per-task=1\npython x.py\n"))
