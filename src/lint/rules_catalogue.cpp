@@ -75,9 +75,21 @@ bool concerns(const Script& script, const knowledge::KnownIssue& issue) {
          });
 }
 
-// A batch job that starts no ranks: its libraries do not communicate.
+// A batch job that starts no ranks, or one: its libraries do not communicate.
 bool alone(const Script& script) {
-  return !script.shell.directives.empty() && std::ranges::all_of(script.launches, is_tool);
+  return !script.shell.directives.empty() &&
+         std::ranges::all_of(script.launches, [&](const Launch& one) {
+           return is_tool(one) || (starts_ranks(one) && ranks_of(script, one) == 1);
+         });
+}
+
+// Ranks that meet at torch's address exchange nothing by MPI: it starts them at most.
+bool of_idle_mpi(const Script& script, const knowledge::KnownIssue& issue) {
+  const std::string_view component = issue.versions.substr(0, issue.versions.find(' '));
+  const bool mpi = component == "openmpi" || component == "mpich" || component == "cray-mpich" ||
+                   component == "intel-mpi";
+  return mpi && issue.effect != knowledge::KnownIssue::Effect::no_start &&
+         (script.by_name.contains("MASTER_ADDR") || std::ranges::any_of(script.launches, is_agent));
 }
 
 void known_issues(const Script& script, Findings& findings) {
@@ -86,7 +98,7 @@ void known_issues(const Script& script, Findings& findings) {
   const std::map<std::string, Span> places = loaded(script, versions);
   const auto value_of = [&](std::string_view name) { return script.exported(name); };
   for (const knowledge::KnownIssue& one : knowledge::known_issues(versions, value_of)) {
-    if (!concerns(script, one)) continue;
+    if (!concerns(script, one) || of_idle_mpi(script, one)) continue;
     const auto place = places.find(std::string(one.versions.substr(0, one.versions.find(' '))));
     Finding& finding = findings.add(knowledge::kKnownIssueId, place->second,
                                     knowledge::sentence(one, versions), std::string(one.fix));

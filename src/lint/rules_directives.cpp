@@ -125,6 +125,12 @@ void unknown_options(const Script& script, Findings& findings) {
     if (!one.name.starts_with("--") || one.name.find('$') != std::string::npos ||
         std::ranges::count(known, one.name) > 0 || is_plugin_option(system, one.name))
       continue;
+    if (one.name == "--") {
+      findings.add("unknown-directive", one.span,
+                   fmt::format("-- ends the options: {} is not read", shown(one.value)),
+                   "--" + one.value);
+      continue;
+    }
     std::vector<std::string> longer;
     for (const std::string& name : known)
       if (name.starts_with(one.name)) longer.push_back(name);

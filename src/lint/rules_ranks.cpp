@@ -249,8 +249,13 @@ void unused_nodes(const Script& script, Findings& findings) {
   constexpr std::string_view kReaching[] = {"srun",  "mpirun", "mpiexec", "ssh",      "pdsh",
                                             "clush", "jsrun",  "aprun",   "flux",     "dask",
                                             "ray",   "parsl",  "blaunch", "parallel", "submit"};
-  const bool reaches = std::ranges::any_of(
-      script.launches, [](const Launch& one) { return one.kind != "container"; });
+  // torchrun without --nnodes stays on its node.
+  const auto local = [&](const Launch& one) {
+    return one.kind == "container" ||
+           (one.kind == "torchrun" && one.option("--nnodes") == nullptr && !one.inner.empty() &&
+            one.inner.front().value.known() && script.given("PET_NNODES", one) == nullptr);
+  };
+  const bool reaches = !std::ranges::all_of(script.launches, local);
   const long nodes = script.request.nodes;
   if (nodes < 2 || script.request.system == "flux" || reaches) return;
   for (const std::string_view one : kReaching)
@@ -261,12 +266,14 @@ void unused_nodes(const Script& script, Findings& findings) {
     const bool runs = std::ranges::any_of(command.words, [&](const Word& word) {
       return script.shell.at(word.span).ends_with(".py");
     });
-    if (!runs || !is_python(std::string(program.substr(program.rfind('/') + 1)))) continue;
+    const std::string_view name = program.substr(program.rfind('/') + 1);
+    if (!runs || (!is_python(name) && name != "torchrun")) continue;
     findings.add("nodes-unused", command.words.front().span,
                  fmt::format("the batch script runs on the first node only: nothing runs on {}",
                              counted(nodes - 1, "other node")),
-                 script.request.system == "slurm" ? "srun python ..., or --nodes=1"
-                                                  : "mpiexec -n RANKS python ..., or one node");
+                 script.request.system == "slurm"
+                     ? fmt::format("srun {} ..., or --nodes=1", name)
+                     : fmt::format("mpiexec -n RANKS {} ..., or one node", name));
     return;
   }
 }

@@ -148,6 +148,8 @@ class Lint(Test):
                 ("placeholder", "#SBATCH --time=??", "#SBATCH --time=1:00:00"),
                 ("devices-per-task", "#SBATCH --tasks-per-node=4\n#SBATCH --gpus-per-task=1", "#SBATCH --tasks-per-node=1\n#SBATCH --gpus-per-task=4"),
                 ("slow-setting", "export NCCL_IB_DISABLE=1", "export NCCL_IB_DISABLE=1 FI_PROVIDER=efa"),
+                ("unknown-directive", "#SBATCH -- gres=gpu:1", "#SBATCH --gres=gpu:1"),
+                ("nodes-unused", "torchrun --nproc-per-node=4 x.py", "torchrun --nproc-per-node=4 --nnodes=2 x.py"),
                 ("lost-continuation", "srun -n 8 \\\n\n  python x.py", "srun -n 8 \\\n  python x.py\n[[ ! -r a || ! -r b ]] && exit"),
                 ("lost-continuation", "python x.py --a 1\n--b 2\n--c 3", "python x.py --a 1 \\\n--b 2 \\\n--c 3"),
                 ("unknown-variable", 'export NCCL_TIMEOUT="${NCCL_TIMEOUT:-1800}"', 'export NCCL_DEBUG="${NCCL_DEBUG:-WARN}"'),
