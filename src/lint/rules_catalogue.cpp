@@ -3,6 +3,7 @@
 #include <map>
 
 #include "hpclaunch/knowledge.h"
+#include "hpclaunch/launcher.h"
 #include "hpclaunch/text.h"
 #include "lint/counts.h"
 
@@ -10,11 +11,22 @@ namespace hpclaunch::lint {
 
 namespace {
 
+// python x.py, without a launcher.
+bool starts_programs(const Script& script) {
+  return std::ranges::any_of(script.shell.commands, [&](const Command& command) {
+    if (command.words.size() < 2) return false;
+    const std::string_view program = script.shell.at(command.words.front().span);
+    const std::string_view name = program.substr(program.rfind('/') + 1);
+    return is_python(name) && !script.by_name.contains("NODE_RANK");
+  });
+}
+
 // All that the script starts stays on one node, as far as its text says.
 bool one_node(const Script& script) {
   if (script.request.nodes != 0 || !script.request.system.empty()) return script.request.nodes == 1;
-  return !script.launches.empty() && std::ranges::all_of(script.launches, [&](const Launch& one) {
-    if (one.option("--standalone") != nullptr) return true;
+  if (script.launches.empty()) return starts_programs(script);
+  return std::ranges::all_of(script.launches, [&](const Launch& one) {
+    if (one.option("--standalone") != nullptr || one.program == "vllm") return true;
     if (one.kind == "deepspeed")  // without a hostfile it starts on this node only
       return one.option("--hostfile -H --num_nodes") == nullptr;
     const Option* const nodes = one.option("--nnodes --num_machines");

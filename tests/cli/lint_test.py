@@ -163,6 +163,9 @@ class Lint(Test):
                 ("pmix-without-option", "export CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x", "export PALS_PMI=pmix CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x")):
             end = "" if "srun" in wrong or "torchrun" in wrong or "mpiexec" in wrong else RUN
             self.check(code, HEAD + wrong + "\n" + end, HEAD + right + "\n" + end)
+        for program in ("python x.py", "vllm serve m"):
+            self.assertNotIn("slow-setting", self.codes("#!/bin/bash\nexport NCCL_IB_DISABLE=1\n" + program + "\n"))
+        self.assertIn("slow-setting", self.codes("export NCCL_IB_DISABLE=1\n"))
         self.assertNotIn("slow-setting", self.codes("#!/bin/bash\nexport NCCL_IB_DISABLE=1\ntorchrun --nproc-per-node 2 x.py\n"))
         self.assertNotIn("repeated-directive", self.codes(HEAD + "#SBATCH --mail-type=begin\n#SBATCH --mail-type=end\n" + RUN))
         self.assertEqual(self.codes(HEAD + "date\n#SBATCH -t 5\n#SBATCH -n 5\n" + RUN), ["late-directive"])
