@@ -94,8 +94,8 @@ void counts(const Script& script, const Launch& launch, Findings& findings) {
   if (is_mpi(launch) && number_of(depth) > 0 && threads != nullptr &&
       number_of(threads->value) > number_of(depth))
     findings.add("threads-above-cores", depth->span,
-                 fmt::format("OMP_NUM_THREADS={}, and --depth gives each rank {} CPUs",
-                             threads->value.text, number_of(depth)));
+                 fmt::format("OMP_NUM_THREADS={}, and --depth gives each rank {}",
+                             threads->value.text, counted(number_of(depth), "CPU")));
 }
 
 // What PALS refuses, or what a library expects of it.
