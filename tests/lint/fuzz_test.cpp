@@ -68,11 +68,18 @@ std::string mutated(std::string text, const std::vector<std::string>& all, Dice&
 
 }  // namespace
 
+// Without optimization, or with sanitizers, a third: the release build reads them all.
+#ifdef __OPTIMIZE__
+constexpr std::size_t kStep = 1;
+#else
+constexpr std::size_t kStep = 3;
+#endif
+
 TEST_CASE("ten thousand mutated scripts are read to their end", "[lint]") {
   const std::vector<std::string> all = scripts();
   REQUIRE(all.size() > 10);
   std::size_t found = 0, outside = 0, unknown = 0;
-  for (std::size_t seed = 0; seed < 10'000; ++seed) {
+  for (std::size_t seed = 0; seed < 10'000; seed += kStep) {
     Dice dice(seed);
     const std::string text = mutated(all[seed % all.size()], all, dice);
     const auto lines = std::ranges::count(text, '\n') + 1;
@@ -91,7 +98,7 @@ TEST_CASE("ten thousand mutated scripts are read to their end", "[lint]") {
     CHECK(lint::unified_diff(text, once, "job.sh").empty() == (text == once));
     (void)lint::check_text(once, "job.sh");
   }
-  CHECK(found > 10'000);
+  CHECK(found > 10'000 / kStep);
   CHECK(outside == 0);
   CHECK(unknown == 0);
 }
