@@ -32,12 +32,13 @@ std::optional<std::string> Script::exported(std::string_view name) const {
 }
 
 const Ask* Script::ask(std::string_view names) const {
+  std::vector<std::string> wanted;
+  for (const std::string_view name : split(names, ' ')) {
+    wanted.emplace_back(name);
+    std::ranges::replace(wanted.back(), '\x1f', ' ');
+  }
   for (auto one = asks.rbegin(); one != asks.rend(); ++one)
-    for (const std::string_view name : split(names, ' ')) {
-      std::string plain(name);
-      std::ranges::replace(plain, '\x1f', ' ');
-      if (one->name == plain) return &*one;
-    }
+    if (std::ranges::count(wanted, one->name) > 0) return &*one;
   return nullptr;
 }
 

@@ -125,6 +125,7 @@ void rendezvous(const Script& script, const Launch& launch, Findings& findings) 
                    "hostname -I | awk '{print $1}', or the host's name");
   }
   const Setting* const port = script.given("MASTER_PORT", launch);
+  if (port == nullptr || number_of(port->value) <= 0) return;
   // A job that asks for nodes and no part of them has whole ones; --mem=0 is all of a node's memory.
   const Ask* const memory = script.ask("--mem");
   const bool parts = script.ask(
@@ -133,7 +134,7 @@ void rendezvous(const Script& script, const Launch& launch, Findings& findings) 
   const bool alone = script.ask("--exclusive") != nullptr || script.request.nodes > 1 ||
                      script.request.system != "slurm" || (script.request.nodes == 1 && !parts) ||
                      (memory != nullptr && memory->value == "0");
-  if (port != nullptr && number_of(port->value) > 0 && !alone)
+  if (!alone)
     findings.add(
         "port-for-all", port->name_span,
         fmt::format(
