@@ -31,7 +31,7 @@ TEST_CASE("the cost of a script is linear in its lines", "[lint]") {
   for (const char* line :
        {"export CCL_NAME_%=1", "export NCCL_DEBUG=INFO", "A%=$((A + 1))", "srun -n % python x.py",
         "if [ -n \"$A\" ]; then B=1; fi", "cat <<EOF\n$SLURM_PROCID\nEOF", "module load m/%",
-        "mkdir -p /tmp/x%"}) {
+        "mkdir -p /tmp/x%", "#SBATCH --comment=%\nexport MASTER_PORT=1\nsrun python x.py"}) {
     INFO(line);
     (void)allocations_of(script(10, line));  // tables are made once
     const long some = allocations_of(script(200, line));
