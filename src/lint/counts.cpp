@@ -25,6 +25,12 @@ bool is_agent(const Launch& launch) {
          launch.kind == "deepspeed";
 }
 
+bool is_for_one_node(const Script& script, const Launch& launch) {
+  return launch.kind == "torchrun" && launch.option("--nnodes") == nullptr &&
+         !launch.inner.empty() && launch.inner.front().value.known() &&
+         script.given("PET_NNODES", launch) == nullptr;
+}
+
 const Launch* around(const Script& script, const Launch& launch) {
   return launch.outer == Setting::kNone ? nullptr : &script.launches[launch.outer];
 }

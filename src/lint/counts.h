@@ -16,6 +16,8 @@ bool is_slurm(const Launch& launch);      ///< srun
 bool is_mpi(const Launch& launch);        ///< mpiexec, mpirun and their kind
 bool starts_ranks(const Launch& launch);  ///< a launcher of a site, not one that a node runs
 bool is_agent(const Launch& launch);  ///< torchrun, accelerate, deepspeed: one per node is meant
+/// torchrun without --nnodes: for one node. False where a variable that the text does not know may hold the option.
+bool is_for_one_node(const Script& script, const Launch& launch);
 /// The launch that starts this one; nullptr: none.
 const Launch* around(const Script& script, const Launch& launch);
 /// "localhost", "127.0.0.1:29500", "::1".

@@ -31,9 +31,7 @@ bool one_node(const Script& script) {
       return one.option("--hostfile -H --num_nodes") == nullptr;
     const Option* const nodes = one.option("--nnodes --num_machines");
     if (nodes != nullptr) return is_agent(one) && number_of(nodes) == 1;
-    // torchrun without --nnodes is for one node; options in a variable may have it.
-    return one.kind == "torchrun" && script.given("PET_NNODES", one) == nullptr &&
-           !one.inner.empty() && one.inner.front().value.known();
+    return is_for_one_node(script, one);
   });
 }
 

@@ -202,13 +202,9 @@ void nested(const Script& script, const Launch& launch, Findings& findings) {
 // srun torchrun on several nodes: without --nnodes, each node trains for itself.
 void one_job_each(const Script& script, const Launch& launch, Findings& findings) {
   const Launch* const outer = around(script, launch);
-  if (launch.kind != "torchrun" || outer == nullptr || !starts_ranks(*outer)) return;
+  if (outer == nullptr || !starts_ranks(*outer) || !is_for_one_node(script, launch)) return;
   const long nodes = nodes_of(script, *outer);
-  // Options may be in a variable that the text does not know.
-  const bool read = !launch.inner.empty() && launch.inner.front().value.known();
-  if (nodes < 2 || !read || launch.option("--nnodes") != nullptr ||
-      script.given("PET_NNODES", launch) != nullptr)
-    return;
+  if (nodes < 2) return;
   findings.add(
       "rendezvous-missing", launch.span,
       fmt::format("torchrun without --nnodes expects one node, and {} starts it on {}",

@@ -249,11 +249,8 @@ void unused_nodes(const Script& script, Findings& findings) {
   constexpr std::string_view kReaching[] = {"srun",  "mpirun", "mpiexec", "ssh",      "pdsh",
                                             "clush", "jsrun",  "aprun",   "flux",     "dask",
                                             "ray",   "parsl",  "blaunch", "parallel", "submit"};
-  // torchrun without --nnodes stays on its node.
   const auto local = [&](const Launch& one) {
-    return one.kind == "container" ||
-           (one.kind == "torchrun" && one.option("--nnodes") == nullptr && !one.inner.empty() &&
-            one.inner.front().value.known() && script.given("PET_NNODES", one) == nullptr);
+    return one.kind == "container" || is_for_one_node(script, one);
   };
   const bool reaches = !std::ranges::all_of(script.launches, local);
   const long nodes = script.request.nodes;

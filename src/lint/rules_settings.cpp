@@ -235,15 +235,18 @@ void own_devices(Span span, Findings& findings) {
                "--gpus-per-node=N, and let each rank take device LOCAL_RANK");
 }
 
-// The ranks may be Python: the program is unknown, a script, or in a container.
-bool may_be_python(const Launch& launch) {
-  if (launch.inner.empty() || !launch.inner.front().value.known()) return true;
-  std::string program = launch.inner.front().text();
-  program = program.substr(program.rfind('/') + 1);
-  return is_python(program) || program.ends_with("sh") || program.ends_with(".py") ||
-         program.ends_with("run") || program == "env" || program == "numactl" ||
-         program == "time" || program == "singularity" || program == "apptainer" ||
-         program == "accelerate" || program == "deepspeed";
+// The ranks may be Python: the program is unknown or a script, or the line has python, a container or torchrun in it.
+bool may_be_python(const Script& script, const Launch& launch) {
+  if (launch.inner.empty() || !launch.inner.front().value.known() ||
+      launch.inner.front().text().ends_with("sh"))
+    return true;
+  const auto is_one = [](const Text& word) {
+    const std::string& text = word.text();
+    return text.ends_with(".py") || is_python(std::string_view(text).substr(text.rfind('/') + 1));
+  };
+  return std::ranges::any_of(launch.inner, is_one) ||
+         std::ranges::any_of(script.launches,
+                             [&](const Launch& one) { return around(script, one) == &launch; });
 }
 
 void asks(const Script& script, Findings& findings) {
@@ -266,8 +269,8 @@ void asks(const Script& script, Findings& findings) {
   const bool shared = request.tasks_per_node > 1 ||
                       (request.tasks_per_node == 0 && request.tasks > std::max(request.nodes, 1L));
   // The batch script itself sees all GPUs; only steps have tasks.
-  const bool steps = std::ranges::any_of(script.launches, [](const Launch& one) {
-    return is_slurm(one) && !is_tool(one) && may_be_python(one);
+  const bool steps = std::ranges::any_of(script.launches, [&](const Launch& one) {
+    return is_slurm(one) && !is_tool(one) && may_be_python(script, one);
   });
   if (per_task != nullptr && shared && steps && (binding == nullptr || binding->value != "none"))
     own_devices(per_task->span, findings);
@@ -302,7 +305,7 @@ void check_settings(const Script& script, Findings& findings) {
     const Option* const binding = launch.option("--gpu-bind");
     const bool all_visible = binding != nullptr && binding->value.text() == "none";
     const long each = ranks_per_node_of(script, launch);
-    if (is_slurm(launch) && devices != nullptr && !all_visible && may_be_python(launch) &&
+    if (is_slurm(launch) && devices != nullptr && !all_visible && may_be_python(script, launch) &&
         (each > 1 ||
          (each < 0 && ranks_of(script, launch) > std::max(nodes_of(script, launch), 1L))))
       own_devices(devices->span, findings);

@@ -159,10 +159,22 @@ class Lint(Test):
                 ("srun-cpus-per-task", "#SBATCH -c 4\nsrun bash -c 'cp a b; python x.py'", "#SBATCH -c 4\nsrun bash -c 'cd a && cp a b'"),
                 ("placeholder", "x --data /path/to/data", "echo usage: $0 /path/to/data"),
                 ("harmful-setting", "export CCL_PROCESS_LAUNCHER=none\nmpiexec -n 2 x", "export CCL_PROCESS_LAUNCHER=none\ntorchrun x.py"),
+                ("export-before-module", "export FI_PROVIDER=cxi\nmodule load oneapi", "export FI_PROVIDER=cxi\nmodule load PrgEnv-gnu rocm/6.2.4"),
+                ("folder-on-first-node", 'D=/tmp/a\nmkdir -p "$D"', 'D=/scratch/a\nmkdir -p "$D"'),
+                ("known-issue", "module load openmpi/5.0.2\nsrun x", "module load openmpi/5.0.2\nexport MASTER_ADDR=n1\nsrun x"),
+                ("known-issue", "module load openmpi/5.0.2\nsrun -n 2 x", "module load openmpi/5.0.2\nsrun -n 1 x"),
+                ("devices-per-task", "srun -N 2 -n 8 --gpus-per-task=1 ./wrap python x.py", "srun -N 2 -n 8 --gpus-per-task=1 ./wrap ./lmp"),
                 ("path-replaced", "module load python\nexport PYTHONPATH=.", "module load cuda/12\nexport PYTHONPATH=."),
                 ("pmix-without-option", "export CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x", "export PALS_PMI=pmix CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x")):
             end = "" if "srun" in wrong or "torchrun" in wrong or "mpiexec" in wrong else RUN
             self.check(code, HEAD + wrong + "\n" + end, HEAD + right + "\n" + end)
+        port = "#!/bin/bash\n#SBATCH -N 1\n%sexport MASTER_PORT=1\nsrun x\n"
+        self.assertIn("port-for-all", self.codes(port % "#SBATCH --gres=gpu:1\n"))
+        for whole in ("", "#SBATCH --gres=gpu:1 --mem=0\n", "#SBATCH --gres=gpu:1 --exclusive\n"):
+            self.assertNotIn("port-for-all", self.codes(port % whole))
+        grade = lambda line: [one["severity"] for one in self.findings(HEAD + line + "\n" + RUN)]
+        self.assertEqual(grade("export FI_CXI_OFLOW_BUF_SIZE=8388608"), ["note"])
+        self.assertEqual(grade("export RCCL_DEBUG=INFO"), ["warning"])
         for program in ("python x.py", "vllm serve m"):
             self.assertNotIn("slow-setting", self.codes("#!/bin/bash\nexport NCCL_IB_DISABLE=1\n" + program + "\n"))
         self.assertIn("slow-setting", self.codes("export NCCL_IB_DISABLE=1\n"))
