@@ -160,7 +160,6 @@ std::vector<Finding> check_text(std::string_view text, const std::string& file) 
     return std::tie(one.begin, one.diagnostic.id, one.diagnostic.message);
   };
   const auto sort = [&] { std::ranges::stable_sort(findings.all(), std::less<>(), place); };
-  sort();
   apply_ignores(script.shell, findings);
   sort();
   const auto key = [](const Finding& one) {

@@ -268,9 +268,16 @@ std::vector<Launch> find_launches(const std::vector<Text>& words, std::string_vi
 }
 
 const Option* Launch::option(std::string_view names) const {
-  const std::vector<std::string_view> all = split(names, ' ');
+  const auto named = [&](std::string_view name) {  // many rules ask, of every launch
+    for (std::size_t at = 0; (at = names.find(name, at)) != names.npos; ++at) {
+      const std::size_t end = at + name.size();
+      if ((at == 0 || names[at - 1] == ' ') && (end == names.size() || names[end] == ' '))
+        return true;
+    }
+    return false;
+  };
   for (auto one = options.rbegin(); one != options.rend(); ++one)
-    if (std::ranges::count(all, std::string_view(one->name)) > 0) return &*one;
+    if (named(one->name)) return &*one;
   return nullptr;
 }
 

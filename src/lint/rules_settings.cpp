@@ -22,10 +22,10 @@ const std::string* known(const Script& script, const char* name, const Launch& l
 void masks(const Script& script, const Launch& launch, Findings& findings) {
   static constexpr std::array kMasks = {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                         "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"};
-  const long ranks = ranks_per_node_of(script, launch);
   for (const char* name : kMasks) {
     const Setting* const given = script.given(name, launch);
     if (given == nullptr || !given->value.known() || given->value.text.empty()) continue;
+    const long ranks = ranks_per_node_of(script, launch);
     const std::size_t devices = split(given->value.text, ',').size();
     if ((starts_ranks(launch) || is_agent(launch)) && devices == 1 && ranks > 1)
       findings.add("one-device-for-all", given->name_span,
@@ -84,18 +84,18 @@ void network(const Script& script, const Launch& launch, Findings& findings) {
                                     : "flux run --setattr=rdzv_get_en=0");
   }
   const Setting* const affinity = script.given("CCL_WORKER_AFFINITY", launch);
+  if (affinity == nullptr || !affinity->value.known() || affinity->value.text == "auto" ||
+      affinity->value.text.find('-') != std::string::npos)
+    return;
   const std::string* const workers = known(script, "CCL_WORKER_COUNT", launch);
   const long ranks = ranks_per_node_of(script, launch);
-  if (affinity != nullptr && affinity->value.known() && affinity->value.text != "auto" &&
-      ranks > 0 && affinity->value.text.find('-') == std::string::npos) {
-    const long each = workers == nullptr ? 1 : parse_natural(*workers).value_or(-1);
-    const auto entries = static_cast<long>(split(affinity->value.text, ',').size());
-    if (each > 0 && entries != ranks * each)
-      findings.add("worker-affinity-length", affinity->name_span,
-                   fmt::format("CCL_WORKER_AFFINITY has {}; {} with {} each need {}",
-                               counted(entries, "core"), counted(ranks, "rank"),
-                               counted(each, "worker"), ranks * each));
-  }
+  const long each = workers == nullptr ? 1 : parse_natural(*workers).value_or(-1);
+  const auto entries = static_cast<long>(split(affinity->value.text, ',').size());
+  if (ranks > 0 && each > 0 && entries != ranks * each)
+    findings.add(
+        "worker-affinity-length", affinity->name_span,
+        fmt::format("CCL_WORKER_AFFINITY has {}; {} with {} each need {}", counted(entries, "core"),
+                    counted(ranks, "rank"), counted(each, "worker"), ranks * each));
 }
 
 // What to type for the name of the job's first node.
@@ -302,10 +302,11 @@ void check_settings(const Script& script, Findings& findings) {
     network(script, launch, findings);
     rendezvous(script, launch, findings);
     const Option* const devices = launch.option("--gpus-per-task");
+    if (devices == nullptr || !is_slurm(launch)) continue;
     const Option* const binding = launch.option("--gpu-bind");
     const bool all_visible = binding != nullptr && binding->value.text() == "none";
     const long each = ranks_per_node_of(script, launch);
-    if (is_slurm(launch) && devices != nullptr && !all_visible && may_be_python(script, launch) &&
+    if (!all_visible && may_be_python(script, launch) &&
         (each > 1 ||
          (each < 0 && ranks_of(script, launch) > std::max(nodes_of(script, launch), 1L))))
       own_devices(devices->span, findings);
