@@ -116,7 +116,7 @@ void read_directive(Script& script, std::size_t index) {
       continue;
     }
     Ask ask;
-    ask.sentinel = directive.sentinel;
+    ask.system = system->name;
     ask.directive = index;
     ask.span = words[i].span;
     std::size_t skip = 0;  // bytes of the word before a value in it

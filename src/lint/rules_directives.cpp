@@ -102,8 +102,7 @@ void repeated(const Script& script, Findings& findings) {
   for (const Ask& one : script.asks) {
     if (std::ranges::count(kMany, std::string_view(one.name)) > 0) continue;
     const auto [entry, added] = first.try_emplace(one.name, &one);
-    if (added || entry->second->value == one.value || entry->second->sentinel != one.sentinel)
-      continue;
+    if (added || entry->second->value == one.value || entry->second->system != one.system) continue;
     findings.add(
         "repeated-directive", one.span,
         fmt::format("{} is {} in line {} and {} here: the batch system keeps one of them", one.name,
@@ -118,11 +117,12 @@ std::string_view submit_command(std::string_view system) {
 
 // sbatch and flux take an unambiguous beginning of an option.
 void unknown_options(const Script& script, Findings& findings) {
-  const std::string& system = script.request.system;
-  const std::vector<std::string> known = options_of(system);
-  if (known.empty()) return;
+  std::string_view
+      system;  // of the options that are known; a script may have directives for several
+  std::vector<std::string> known;
   for (const Ask& one : script.asks) {
-    if (!one.name.starts_with("--") || one.name.find('$') != std::string::npos ||
+    if (one.system != system) known = options_of(system = one.system);
+    if (known.empty() || !one.name.starts_with("--") || one.name.find('$') != std::string::npos ||
         std::ranges::count(known, one.name) > 0 || is_plugin_option(system, one.name))
       continue;
     if (one.name == "--") {
@@ -150,9 +150,9 @@ void unknown_options(const Script& script, Findings& findings) {
 
 // "#SBATCH --account=my project": sbatch refuses a word that is not an option.
 void stray_words(const Script& script, Findings& findings) {
-  if (script.request.system != "slurm") return;
   for (const auto& [directive, span] : script.strays) {
     const Directive& line = script.shell.directives[directive];
+    if (line.sentinel != "#SBATCH") continue;
     const std::string_view word = script.shell.at(span);
     const std::string_view body = script.shell.at(line.body);
     if (line.late) continue;

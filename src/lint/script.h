@@ -95,7 +95,7 @@ struct Module {
 
 /// An option of a directive.
 struct Ask {
-  std::string_view sentinel;
+  std::string_view system;  ///< whose directive it is: "slurm", "pbs"
   std::string name;   ///< "--nodes", "-l", "-N"; of -l of PBS: "-l select", "-l walltime", ...
   std::string value;  ///< "" for a flag
   Span span;          ///< of the whole option

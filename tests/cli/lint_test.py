@@ -116,6 +116,8 @@ class Lint(Test):
                 ("misspelt-directive", "#SBASH --time=5", "#BASH --time=5 was meant"),
                 ("unknown-directive", "#SBATCH --account=my project", "#SBATCH --account='my project'  # why"),
                 ("unknown-directive", "#SBATCH --gpu=4", "#SBATCH --gpus=4"),
+                ("unknown-directive", "#SBATCH -N 2\n#flux: --nodes=2\n#flux: --gres=x",
+                 "#SBATCH -N 2\n#flux: -N 2\n#flux: -t 1h"),
                 ("unknown-directive", "#SBATCH --imagination=x", "#SBATCH --image=x\n#SBATCH hetjob"),
                 ("misspelt-directive", "#SBACTH -t 5", "# #SBATCH -t 5"),
                 ("conda-not-initialised", "conda activate e\nmodule load x", "module load x\nconda activate e"),
