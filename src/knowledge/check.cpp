@@ -49,8 +49,7 @@ bool differs_in_one_part(std::string_view a, std::string_view b) {
 
 std::string near_name(std::string_view name, const Family& family) {
   if (name.starts_with("RCCL_"))  // RCCL reads what NCCL reads under the name that it has there
-    if (std::string of_nccl = fmt::format("N{}", name.substr(1)); find(of_nccl))
-      return of_nccl;
+    if (std::string of_nccl = fmt::format("N{}", name.substr(1)); find(of_nccl)) return of_nccl;
   const std::vector<std::string>& names = relatives(family.pattern);
   const std::optional<std::string> near = nearest(name, names);
   // NCCL_IBDISABLE, and not NCCL_SHM_DISABLE for NCCL_SHARP_DISABLE
