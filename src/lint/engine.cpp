@@ -159,9 +159,8 @@ std::vector<Finding> check_text(std::string_view text, const std::string& file) 
   const auto place = [](const Finding& one) {
     return std::tie(one.begin, one.diagnostic.id, one.diagnostic.message);
   };
-  const auto sort = [&] { std::ranges::stable_sort(findings.all(), std::less<>(), place); };
   apply_ignores(script.shell, findings);
-  sort();
+  std::ranges::stable_sort(findings.all(), std::less<>(), place);
   const auto key = [](const Finding& one) {
     return std::tuple(one.begin, std::string_view(one.diagnostic.id),
                       one.distinct ? std::string_view(one.diagnostic.message) : "");

@@ -117,8 +117,8 @@ std::string_view submit_command(std::string_view system) {
 
 // sbatch and flux take an unambiguous beginning of an option.
 void unknown_options(const Script& script, Findings& findings) {
-  std::string_view
-      system;  // of the options that are known; a script may have directives for several
+  // A script may have directives for several systems; known are the options of this one.
+  std::string_view system;
   std::vector<std::string> known;
   for (const Ask& one : script.asks) {
     if (one.system != system) known = options_of(system = one.system);
