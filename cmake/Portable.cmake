@@ -28,7 +28,7 @@ add_custom_command(OUTPUT ${_stubs}/libc.so
 add_custom_target(hpclaunch_stubs DEPENDS ${_stubs}/libc.so)
 
 add_executable(hpclaunch-portable $<TARGET_OBJECTS:hpclaunch> cmake/portable/compat.c)
-target_link_libraries(hpclaunch-portable PRIVATE hpclaunch_authoring hpclaunch_lint CLI11::CLI11 -Wl,--no-as-needed -lpthread -ldl)
+target_link_libraries(hpclaunch-portable PRIVATE hpclaunch_cli -Wl,--no-as-needed -lpthread -ldl)
 target_link_options(hpclaunch-portable PRIVATE -L${_stubs} -Wl,--wrap=__libc_start_main -Wl,--gc-sections)
 set_target_properties(hpclaunch-portable PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/portable/bin
                       OUTPUT_NAME hpclaunch SKIP_BUILD_RPATH ON LINK_DEPENDS ${_stubs}/libc.so)

@@ -90,6 +90,10 @@ extern const char* const kManual;
 /// In the order of `hpclaunch --help`.
 std::span<const Command> commands();
 
+/// All that the program does for the words after its name, such as {"plan", "-n", "2"}: output on stdout and stderr.
+/// Returns the exit status. A command that starts a launcher may replace this process instead.
+int run_words(const std::vector<std::string>& words);
+
 Runner declare_run(Parser& parser);
 Runner declare_torchrun(Parser& parser);
 Runner declare_script(Parser& parser);
