@@ -2,7 +2,8 @@
 
     python3 FILE_test.py PATH_OF_HPCLAUNCH [unittest arguments]
 
-and must pass on a machine with one core and on one with hundreds.
+and must pass on a machine with one core and on one with hundreds. Where the path is that of hpclaunch-ask (ask.py), what
+only prints is asked of one process. Any program that is installed will do as well: scripts/test --installed PREFIX.
 """
 import fcntl
 import json
@@ -17,6 +18,8 @@ import termios
 import unittest
 import xml.etree.ElementTree
 
+import ask
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MACHINES = os.path.join(ROOT, "tests", "machines")
 HOST = os.uname().nodename
@@ -24,6 +27,7 @@ LIMIT = 120  # seconds; far above what any command here needs
 KEPT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "USER")
 
 HPCLAUNCH = None
+DRIVER = None
 COMMANDS = ("run", "torchrun", "script", "submit", "plan", "env", "explain", "verify", "doctor", "lint", "topo", "profile", "completion")
 SHARING = ("run", "torchrun", "script", "submit", "plan", "env", "explain", "verify", "doctor")  # take the shared options
 LAUNCHING = ("run", "script", "submit", "plan", "env", "explain", "verify")
@@ -86,9 +90,12 @@ IDLE = False
 
 
 def execute(argv, env=None, stdin=None, cwd=None):
+    env = clean_env() if env is None else env
+    if DRIVER and argv[0] == HPCLAUNCH and DRIVER.answers(argv[1:], env):
+        return Done(*DRIVER.ask(argv[1:], env, stdin, cwd))
     silent, talker = os.pipe() if IDLE and stdin is None else (subprocess.DEVNULL, None)
     try:
-        done = subprocess.run(argv, env=clean_env() if env is None else env, cwd=cwd, timeout=LIMIT,
+        done = subprocess.run(argv, env=env, cwd=cwd, timeout=LIMIT,
                               stdin=silent if stdin is None else None, input=stdin,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     finally:
@@ -273,9 +280,14 @@ class Test(unittest.TestCase):
 
 
 def main():
-    global HPCLAUNCH
+    global HPCLAUNCH, DRIVER
     if len(sys.argv) < 2:
         sys.exit("usage: %s PATH_OF_HPCLAUNCH [unittest arguments]" % sys.argv[0])
     HPCLAUNCH = os.path.abspath(sys.argv[1])
+    if os.path.basename(HPCLAUNCH) == "hpclaunch-ask":
+        DRIVER = ask.Driver(HPCLAUNCH)
     del sys.argv[1]
-    unittest.main(module="__main__", verbosity=1)
+    program = unittest.main(module="__main__", verbosity=1, exit=False)
+    if DRIVER and DRIVER.close() != 0:
+        sys.exit("hpclaunch-ask found something wrong when it ended (above)")
+    sys.exit(not program.result.wasSuccessful())

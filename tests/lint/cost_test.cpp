@@ -8,10 +8,10 @@
 namespace {
 
 long allocations_of(const std::string& text) {
-  const long before = allocations;
+  const long before = hpclaunch::test::allocations();
   const auto findings = hpclaunch::lint::check_text(text, "job.sh");
   CHECK_FALSE(findings.empty());
-  return allocations - before;
+  return hpclaunch::test::allocations() - before;
 }
 
 std::string script(int lines, const std::string& line) {
