@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 
-FLOORS = [  # DESIGN.md section 3: a module sees lower floors only; authoring sees job beside it
+FLOORS = [  # docs/architecture.md: a module sees lower floors only; authoring sees job beside it, catalogue knowledge
     "base shim",
     "model",
     "profile knowledge scheduler launcher sys catalogue",
@@ -22,7 +22,7 @@ FLOORS = [  # DESIGN.md section 3: a module sees lower floors only; authoring se
     "cli",
 ]
 FLOOR_OF = {module: floor for floor, modules in enumerate(FLOORS) for module in modules.split()}
-BESIDE = {("authoring", "job")}
+BESIDE = {("authoring", "job"), ("catalogue", "knowledge")}
 
 PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "result.h": "base", "cpuset.h": "base", "text.h": "base",
@@ -52,6 +52,26 @@ SEES = {  # module -> modules whose public headers it may include
     "catalogue": "base model knowledge",
 }
 SEES = {module: set(names.split()) for module, names in SEES.items()}
+PURPOSE = {  # module -> what it is for, in six words; scripts/house draws docs/images/house.svg from this and the above
+    "base": "text, CPU sets, results and errors",
+    "model": "Topology, Request, Plan and their JSON",
+    "profile": "reads, detects, resolves site profiles",
+    "knowledge": "the compiled catalogue of environment variables",
+    "scheduler": "batch systems: jobs, hosts, time, directives",
+    "launcher": "launch lines and traits; container engines",
+    "sys": "files, processes, local and supervised start",
+    "catalogue": "build-time compiler of profiles/variables",
+    "plan": "facts in, one Plan out",
+    "check": "plan against node, environment and reports",
+    "lint": "finds mistakes in batch scripts",
+    "render": "tables, explanations, shell formats, pictures",
+    "probe": "the live node as a Topology",
+    "job": "prepares, starts and verifies a job",
+    "authoring": "creates, shows and tests site profiles",
+    "cli": "commands, options, help, completion",
+    "shim": "freestanding, between launcher and rank",
+}
+PURPOSE_WORDS = 6
 PURE = {"base", "model", "profile", "knowledge", "scheduler", "launcher", "plan", "check", "lint", "render"}
 
 # What asks the machine, the clock or chance. Equal inputs must print equal bytes.
@@ -259,13 +279,19 @@ def self_test():
     # The graph itself: lower floors only, so no circle; nothing pure above what is not.
     for module, below in SEES.items():
         for other in below:
-            if FLOOR_OF[other] >= FLOOR_OF[module] and (module, other) not in BESIDE and module != "catalogue":
+            if FLOOR_OF[other] >= FLOOR_OF[module] and (module, other) not in BESIDE:
                 wrong += 1
                 print("self-test: %s (floor %d) sees %s (floor %d)"
                       % (module, FLOOR_OF[module], other, FLOOR_OF[other]))
             if module in PURE and other not in PURE:
                 wrong += 1
                 print("self-test: %s is pure and sees %s, which is not" % (module, other))
+    for module in sorted(set(SEES) | set(PURPOSE) | set(FLOOR_OF)):
+        words = len(PURPOSE.get(module, "").split())
+        if module not in SEES or module not in FLOOR_OF or not 0 < words <= PURPOSE_WORDS:
+            wrong += 1
+            print("self-test: %s needs a floor, a row of SEES, and a purpose of 1 to %d words in PURPOSE (%d)"
+                  % (module, PURPOSE_WORDS, words))
     print("layers.py self-test: %d cases, %d wrong" % (len(PLANTED) + 1, wrong))
     return 1 if wrong else 0
 
