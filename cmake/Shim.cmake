@@ -85,7 +85,7 @@ add_custom_target(hpclaunch-shim ALL DEPENDS ${HPCLAUNCH_SHIM})
 
 # The tests want every build that this machine can make, whichever is installed.
 set(HPCLAUNCH_SHIM_BUILDS ${HPCLAUNCH_SHIM} ${shim_libc})
-if(HPCLAUNCH_TESTS)
+if(HPCLAUNCH_TESTS AND "machine" IN_LIST HPCLAUNCH_TEST_TIERS)
   foreach(libc ${shim_libcs})
     if(shim_links_${libc} AND NOT libc STREQUAL shim_libc)
       hpclaunch_build_shim(${libc} ${CMAKE_BINARY_DIR}/tests/hpclaunch-shim-${libc})

@@ -2,8 +2,8 @@
 
     python3 FILE_test.py PATH_OF_HPCLAUNCH [unittest arguments]
 
-and must pass on a machine with one core and on one with hundreds. Where the path is that of hpclaunch-ask (ask.py), what
-only prints is asked of one process. Any program that is installed will do as well: scripts/test --installed PREFIX.
+and must pass on a machine with one core and on one with hundreds. Where hpclaunch-ask lies beside the program
+(ask.py), it answers what only prints. Any program that is installed will do as well: scripts/test --installed PREFIX.
 """
 import fcntl
 import json
@@ -284,8 +284,8 @@ def main():
     if len(sys.argv) < 2:
         sys.exit("usage: %s PATH_OF_HPCLAUNCH [unittest arguments]" % sys.argv[0])
     HPCLAUNCH = os.path.abspath(sys.argv[1])
-    if os.path.basename(HPCLAUNCH) == "hpclaunch-ask":
-        DRIVER = ask.Driver(HPCLAUNCH)
+    if os.access(HPCLAUNCH + "-ask", os.X_OK):
+        DRIVER = ask.Driver(HPCLAUNCH + "-ask")
     del sys.argv[1]
     program = unittest.main(module="__main__", verbosity=1, exit=False)
     if DRIVER and DRIVER.close() != 0:

@@ -17,13 +17,14 @@ import unittest
 DRIVER = None
 END = "zz-end-zz"       # stands between lists that one scontrol expands
 SLURM_RANGE = 65536     # hosts in one range of Slurm's
+DAMAGED = 1500 if "HPCLAUNCH_TEST_ALL" in os.environ else 400  # each is a start of scontrol
 
 
 def scontrol(text, env):
     """None: it complains, which may leave the exit status at 0, and some of the hosts out."""
     # What begins with a dash would be an option.
     try:
-        done = subprocess.run(["scontrol", "show", "hostnames", END + "," + text], env=env, capture_output=True, timeout=5)
+        done = subprocess.run(["scontrol", "show", "hostnames", END + "," + text], env=env, capture_output=True, timeout=30)
     except subprocess.TimeoutExpired:  # 22.05 counts without end from "[8a134-8134]"
         return None
     if done.stderr or done.returncode != 0:
@@ -207,10 +208,12 @@ class HostLists(unittest.TestCase):
 
     def test_damaged_lists(self):
         lists = Lists(3)
-        texts = [lists.damaged() for _ in range(1500)]
+        texts = [lists.damaged() for _ in range(DAMAGED)]
         counts = {"both": 0, "neither": 0, "slurm": 0, "ours": 0}
         for text, have in zip(texts, ours(texts)):
             if have is not None and len(have) > 50000:  # scontrol takes minutes
+                continue
+            if have is None and any(odd(text) for odd in ODD):  # Slurm may read anything, and 22.05 may count without end
                 continue
             want = scontrol(text, self.env)
             if want is not None and have is not None:
@@ -220,12 +223,12 @@ class HostLists(unittest.TestCase):
                 counts["neither"] += 1
             elif have is None:
                 counts["slurm"] += 1
-                self.assertTrue(not want or any(odd(text) for odd in ODD), text)
+                self.assertFalse(want, text)
             else:
                 counts["ours"] += 1
                 self.assertTrue(has_suffix(text) or is_large(text), text)
-        self.assertGreater(counts["both"], 300, counts)
-        self.assertGreater(counts["neither"], 100, counts)
+        self.assertGreater(counts["both"], DAMAGED / 5, counts)
+        self.assertGreater(counts["neither"], DAMAGED / 25, counts)
 
     def test_the_differences_are_as_documented(self):
         for text, want in (("n[1-2", ["n]"]), ("n1]", ["n1]"]), ("n[1-]", ["n1"]), ("n[1a-2]", ["n01", "n02"]), ("n[1, 2]", ["n1", "n02"])):

@@ -23,6 +23,8 @@ extern "C" void __sanitizer_set_report_fd(void* fd) __attribute__((weak));
 
 namespace {
 
+constexpr int kMostDescriptors = 256;
+
 [[noreturn]] void give_up(const char* what) {
   std::fprintf(stderr, "hpclaunch-ask: %s\n", what);
   _exit(3);
@@ -68,7 +70,8 @@ std::string content(int fd) {
   return value;
 }
 
-void answer(std::FILE* questions, std::FILE* answers, std::size_t word_count) {
+// Descriptors from `first_free` on are the question's: a process would have closed them, with locks of ports, at its end.
+void answer(std::FILE* questions, std::FILE* answers, std::size_t word_count, int first_free) {
   const std::size_t variable_count = number(questions);
   const std::size_t input_size = number(questions);
   std::fgetc(questions);  // the newline
@@ -99,6 +102,7 @@ void answer(std::FILE* questions, std::FILE* answers, std::size_t word_count) {
   std::fflush(stdout);
   std::fflush(stderr);
   environ = nullptr;
+  for (int fd = first_free; fd < kMostDescriptors; ++fd) close(fd);
   const std::string out = content(STDOUT_FILENO);
   const std::string err = content(STDERR_FILENO);
   std::fprintf(answers, "%d %zu %zu\n", status, out.size(), err.size());
@@ -108,10 +112,10 @@ void answer(std::FILE* questions, std::FILE* answers, std::size_t word_count) {
 }
 
 // Descriptors 0 to 2 belong to the questions from here on; children get none of ours.
-std::FILE* move(int fd, const char* mode) {
-  std::FILE* file = fdopen(fcntl(fd, F_DUPFD_CLOEXEC, 3), mode);
-  if (file == nullptr) give_up("no more descriptors");
-  return file;
+int moved(int fd) {
+  const int other = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  if (other < 0) give_up("no more descriptors");
+  return other;
 }
 
 }  // namespace
@@ -119,12 +123,14 @@ std::FILE* move(int fd, const char* mode) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words != std::vector<std::string>{"--questions"}) return hpclaunch::cli::run_words(words);
-  std::FILE* questions = move(STDIN_FILENO, "r");
-  std::FILE* answers = move(STDOUT_FILENO, "w");
+  std::FILE* questions = fdopen(moved(STDIN_FILENO), "r");
+  std::FILE* answers = fdopen(moved(STDOUT_FILENO), "w");
+  const int reports = moved(STDERR_FILENO);
   if (__sanitizer_set_report_fd != nullptr)
-    __sanitizer_set_report_fd(reinterpret_cast<void*>(static_cast<long>(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3))));
+    __sanitizer_set_report_fd(reinterpret_cast<void*>(static_cast<long>(reports)));
   unsigned long word_count = 0;
-  while (std::fscanf(questions, "%lu", &word_count) == 1) answer(questions, answers, word_count);
+  while (std::fscanf(questions, "%lu", &word_count) == 1)
+    answer(questions, answers, word_count, reports + 1);
   std::fclose(questions);
   std::fclose(answers);
   return 0;
