@@ -1,0 +1,54 @@
+"""What stands in for large or slow parts of a machine, and programs for tests that are no larger than what they show."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from support import ROOT, need
+
+# The rest of an #!/bin/sh: the answers to the one question that doctor has for an interpreter. Any other fails.
+PYTHON = """
+case "$1 $2" in "-c import"*"find_spec('torch')"*) ;; *) echo "not the question of doctor: $*" >&2; exit 3 ;; esac
+echo '%(prefix)s'
+echo %(version)s
+[ ! -d '%(torch)s' ] || echo '%(torch)s'
+[ -d '%(torch)s' ] || echo
+"""
+
+
+def python_of_doctor(site, prefix="/fake/prefix", version="3.77"):
+    """A script that answers as an interpreter with `site` in its path, and without any other package."""
+    return "#!/bin/sh" + PYTHON % {"torch": os.path.join(site, "torch"), "prefix": prefix, "version": version}
+
+
+def bare_python(site):
+    """The real interpreter with `site` in its path and without the packages of the system, which may have a torch too."""
+    return "#!/bin/sh\nPYTHONPATH='%s' exec '%s' -S \"$@\"\n" % (site, sys.executable)
+
+
+def python_with_torch():
+    """The first interpreter with torch.distributed, which is not imported to find out."""
+    look = "import importlib.util, os; s = importlib.util.find_spec('torch'); print(s and os.path.isfile(os.path.join(os.path.dirname(s.origin), 'distributed', '__init__.py')))"
+    for python in filter(None, (os.environ.get("HPCLAUNCH_TEST_PYTHON"), sys.executable, "/usr/bin/python3", "python3")):
+        try:
+            found = subprocess.run([python, "-c", look], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        except OSError:
+            continue
+        if found.stdout.strip() == b"True":
+            return python
+    raise AssertionError("no Python with torch; install python3-torch, or name one in HPCLAUNCH_TEST_PYTHON")
+
+
+def library(path, source, *words):
+    """A shared library of this C text, or of a file that ends with .c."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    text = None if source.endswith(".c") else source.encode()
+    subprocess.run([need("cc", "gcc"), "-shared", "-fPIC", "-o", path, *(["-xc", "-", "-xnone"] if text else [source]), "-Wl,--no-as-needed", *words],
+                   input=text, check=True)
+    return path
+
+
+def libfabric(folder):
+    """One that answers at once: the real one looks for hardware, a third of a second long. FAKE_LIBFABRIC says what it answers."""
+    return library(os.path.join(folder, "libfabric.so.1"), os.path.join(ROOT, "tests", "probe", "fake_libfabric.c"), "-Wl,-soname,libfabric.so.1")
