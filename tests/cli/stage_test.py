@@ -162,6 +162,20 @@ class Copies(Stage):
         self.assertEqual(self.left(), [])
 
 
+VIRTUALENV = """#!/bin/sh
+echo "$*" >>%(log)s
+mkdir -p "$2/bin"
+cat >"$2/bin/python" <<'END'
+#!/bin/sh
+echo "$*: no index $PIP_NO_INDEX" >>%(log)s
+for file; do :; done
+echo "nothing satisfies $(cat "$file")" >&2
+exit 1
+END
+chmod +x "$2/bin/python"
+"""
+
+
 class Wheels(Stage):
     def test_a_virtual_environment_from_wheels(self):
         name = "greeting-1.0-py3-none-any.whl"
@@ -176,9 +190,19 @@ class Wheels(Stage):
         words = self.words("--stage-from", self.file("requirements.txt", "greeting\n"), "--", "python", "-m", "greeting", method="auto")
         self.assertEqual(self.ok(hpclaunch(*words, env=env)).out, "good morning\n" * 2)
         self.assertEqual(self.left(), [])
-        self.file("requirements.txt", "not-there\n")
-        self.has(self.ok(hpclaunch(*words, env=env), 125), "step build failed", "not-there")
+
+    def test_a_requirement_that_is_not_there(self):
+        """By a stand-in of virtualenv, which is preferred, and of the pip that it makes."""
+        self.file("bin/virtualenv", VIRTUALENV % {"log": os.path.join(self.folder, "log")}, 0o755)
+        env = self.env(PATH="%s/bin:%s" % (self.folder, os.environ["PATH"]))
+        requirements = self.file("requirements.txt", "not-there\n")
+        words = self.words("-n", "1", "--stage-from", requirements, "--", "python", "-c", PREFIX, method="auto")
+        self.has(self.ok(hpclaunch(*words, env=env), 125), "step build failed", "nothing satisfies not-there")
         self.assertEqual(self.left(), [])
+        with open(os.path.join(self.folder, "log")) as file:
+            made, asked = file.read().splitlines()
+        self.assertRegex(made, "^--no-download %s/env-[0-9a-f]+$" % self.place)
+        self.assertEqual(asked, "-m pip install --no-index -q -r %s: no index 1" % requirements)
 
 
 COPPER = """#!/bin/sh
@@ -307,8 +331,8 @@ class Faults(Stage):
         self.assertEqual(self.left(), [])
 
     def test_conda_unpack_hangs(self):
-        self.fails("step unpack failed: no answer within 4 s (--stage-timeout)",
-                   words=self.words("--stage-timeout", "4", "--stage-from", self.archive("import time; time.sleep(600)\n"), "--", "python", "-c", PREFIX))
+        self.fails("step unpack failed: no answer within 3 s (--stage-timeout)",
+                   words=self.words("--stage-timeout", "3", "--stage-from", self.archive("import time; time.sleep(600)\n"), "--", "python", "-c", PREFIX))
         self.assertEqual(self.left(), [])
 
     def test_a_link_or_an_open_directory_in_the_way(self):

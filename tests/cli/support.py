@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -277,5 +278,6 @@ def main():
     if len(sys.argv) < 2:
         sys.exit("usage: %s PATH_OF_HPCLAUNCH [unittest arguments]" % sys.argv[0])
     HPCLAUNCH = os.path.abspath(sys.argv[1])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started this in the background, and inherited
     del sys.argv[1]
     unittest.main(module="__main__", verbosity=1)
