@@ -1,9 +1,10 @@
 """What stands in for large or slow parts of a machine, and programs for tests that are no larger than what they show."""
+import concurrent.futures
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
+import threading
+import unittest
 
 from support import ROOT, need
 
@@ -52,3 +53,31 @@ def library(path, source, *words):
 def libfabric(folder):
     """One that answers at once: the real one looks for hardware, a third of a second long. FAKE_LIBFABRIC says what it answers."""
     return library(os.path.join(folder, "libfabric.so.1"), os.path.join(ROOT, "tests", "probe", "fake_libfabric.c"), "-Wl,-soname,libfabric.so.1")
+
+
+class Together(unittest.TestSuite):
+    """Tests that wait for times of the product, which nothing can shorten: `MOST` at once, each in a thread of its own. For
+    `load_tests`; classes with a setUpClass are not for it."""
+
+    MOST = 12
+
+    def run(self, result, debug=False):
+        lock = threading.Lock()
+        for name in [name for name in dir(result) if name.startswith("add") or name in ("startTest", "stopTest")]:
+            setattr(result, name, locked(lock, getattr(result, name)))
+        with concurrent.futures.ThreadPoolExecutor(self.MOST) as pool:
+            for done in [pool.submit(test.run, result) for test in cases(self)]:
+                done.result()
+        return result
+
+
+def locked(lock, function):
+    def call(*words, **more):
+        with lock:
+            return function(*words, **more)
+    return call
+
+
+def cases(suite):
+    for test in suite:
+        yield from cases(test) if isinstance(test, unittest.TestSuite) else [test]
