@@ -32,7 +32,7 @@ SECONDS = "4"  # until the look at a program, which has to be ready by then
 
 
 def load_tests(loader, tests, pattern):
-    return fakes.Together(tests)
+    return fakes.Together(tests, 12)
 
 
 class After(Test):

@@ -56,16 +56,18 @@ def libfabric(folder):
 
 
 class Together(unittest.TestSuite):
-    """Tests that wait for times of the product, which nothing can shorten: `MOST` at once, each in a thread of its own. For
+    """Tests that wait for times of the product, which nothing can shorten: up to `most` at once, each in a thread of its own. For
     `load_tests`; classes with a setUpClass are not for it."""
 
-    MOST = 12
+    def __init__(self, tests, most):
+        super().__init__(tests)
+        self.most = most
 
     def run(self, result, debug=False):
         lock = threading.Lock()
         for name in [name for name in dir(result) if name.startswith("add") or name in ("startTest", "stopTest")]:
             setattr(result, name, locked(lock, getattr(result, name)))
-        with concurrent.futures.ThreadPoolExecutor(self.MOST) as pool:
+        with concurrent.futures.ThreadPoolExecutor(self.most) as pool:
             for done in [pool.submit(test.run, result) for test in cases(self)]:
                 done.result()
         return result

@@ -113,6 +113,7 @@ class Job:
         self.program = self.script(os.path.join(self.folder, "train"),
                                    '/usr/bin/env -0 > "{0}/$RANK.env"\nulimit -c > "{0}/$RANK.core"'.format(self.record))
         self.env = {"PATH": os.path.dirname(program), "HOME": self.folder, "USER": USER, "LANG": "C"}
+        self.env["RES_OPTIONS"] = "attempts:1 timeout:1"  # the sites' hosts are looked for, where no answer may come for long
         self.env.update({name: os.environ[name] for name in os.environ if name.endswith("SAN_OPTIONS")})
         self.env.update(env)
 
