@@ -6,6 +6,7 @@ import sys
 import threading
 import unittest
 
+import support
 from support import ROOT, need
 
 # The rest of an #!/bin/sh: the answers to the one question that doctor has for an interpreter. Any other fails.
@@ -53,6 +54,15 @@ def library(path, source, *words):
 def libfabric(folder):
     """One that answers at once: the real one looks for hardware, a third of a second long. FAKE_LIBFABRIC says what it answers."""
     return library(os.path.join(folder, "libfabric.so.1"), os.path.join(ROOT, "tests", "probe", "fake_libfabric.c"), "-Wl,-soname,libfabric.so.1")
+
+
+def need_names_of_functions(test):
+    """For tests that count calls by name: an installed program may be stripped, one that was just built may not."""
+    if subprocess.run([need("nm", "llvm-nm"), support.HPCLAUNCH], stdout=subprocess.PIPE, check=True).stdout.strip():
+        return
+    if os.environ.get("HPCLAUNCH_TEST_INSTALLED") == "1":
+        test.skipTest("the installed program has no names of functions")
+    test.fail("no names of functions in " + support.HPCLAUNCH)
 
 
 class Together(unittest.TestSuite):
