@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import resource
 import shutil
 import socket
 import subprocess
@@ -15,6 +14,10 @@ import support
 from support import ROOT, Test, clean_env, execute, hpclaunch, need
 
 IGNORED = {"memlock", "open-files"}  # of the machine that runs the tests
+
+
+def load_tests(loader, tests, pattern):
+    return fakes.Together(tests, 2)  # beside the one that waits for libfabric
 
 
 class Doctor(Test):
@@ -209,14 +212,15 @@ class Doctor(Test):
             self.assertEqual(self.examine(FI_PROVIDER=entries)[1], {})
         self.found("provider-missing", "FI_PROVIDER=psm3,sockets: libfabric 9.8 (%s/libfabric.so.1) offers" % self.fabric, FI_PROVIDER="psm3,sockets")
 
+    def limited(self, *limits):
+        """The status and the rows under these limits, as prlimit has them."""
+        done = execute([need("prlimit"), *limits, support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python], env=self.env())
+        return done.status, json.loads(done.out)["rows"]
+
     def test_limits(self):
-        def lower():
-            resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
-            resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-        done = subprocess.run([support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python], env=self.env(), stdout=subprocess.PIPE, preexec_fn=lower)
-        ids = {row["id"] for row in json.loads(done.stdout)["rows"] if "id" in row}
-        self.assertEqual(ids, {"memlock", "open-files"})
-        self.assertEqual(done.returncode, 1)
+        status, rows = self.limited("--memlock=65536", "--nofile=256")
+        self.assertEqual({row["id"] for row in rows if "id" in row}, {"memlock", "open-files"})
+        self.assertEqual(status, 1)
 
     def test_a_provider_of_the_libfabric_that_the_plugin_loads(self):
         fabric = shutil.copytree(self.fabric, os.path.join(self.folder, "fabric"))
@@ -230,25 +234,15 @@ class Doctor(Test):
             self.found("provider-missing", says, FI_PROVIDER="cxi", FAKE_LIBFABRIC=mode)
 
     def test_a_small_stack(self):
-        def lower():
-            resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 20))
-        done = subprocess.run([support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python],
-                              env=self.env(), stdout=subprocess.PIPE, preexec_fn=lower)
-        rows = json.loads(done.stdout)["rows"]
+        _, rows = self.limited("--stack=%d" % (1 << 20))
         self.assertEqual({row["id"] for row in rows if "id" in row} - IGNORED, {"stack"})
         self.assertRegex([row["found"] for row in rows if row["area"] == "limits" and "found" in row][0], r"stack 1 MiB, core ")
 
     def test_limits_of_login_nodes(self):
         with open(support.HPCLAUNCH, "rb") as program:
             sanitized = b"__asan_init" in program.read()  # it reserves 16 TiB of addresses
-
-        def lower():
-            if not sanitized:
-                resource.setrlimit(resource.RLIMIT_AS, (64 << 30, resource.RLIM_INFINITY))
-            resource.setrlimit(resource.RLIMIT_NPROC, (400, 400))
-        done = subprocess.run([support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python],
-                              env=self.env(), stdout=subprocess.PIPE, preexec_fn=lower)
-        ids = {row["id"] for row in json.loads(done.stdout)["rows"] if "id" in row}
+        _, rows = self.limited("--nproc=400", *([] if sanitized else ["--as=%d:unlimited" % (64 << 30)]))
+        ids = {row["id"] for row in rows if "id" in row}
         self.assertEqual(ids - IGNORED, {"processes"} | (set() if sanitized else {"address-space"}))
 
     def test_folders_that_variables_name(self):

@@ -1,5 +1,6 @@
 """What stands in for large or slow parts of a machine, and programs for tests that are no larger than what they show."""
 import concurrent.futures
+import contextlib
 import os
 import subprocess
 import sys
@@ -66,8 +67,8 @@ def need_names_of_functions(test):
 
 
 class Together(unittest.TestSuite):
-    """Tests that wait for times of the product, which nothing can shorten: up to `most` at once, each in a thread of its own. For
-    `load_tests`; classes with a setUpClass are not for it."""
+    """Up to `most` tests at once, each in a thread of its own: for files in which some wait for times of the product, which
+    nothing can shorten. For `load_tests`."""
 
     def __init__(self, tests, most):
         super().__init__(tests)
@@ -77,8 +78,14 @@ class Together(unittest.TestSuite):
         lock = threading.Lock()
         for name in [name for name in dir(result) if name.startswith("add") or name in ("startTest", "stopTest")]:
             setattr(result, name, locked(lock, getattr(result, name)))
-        with concurrent.futures.ThreadPoolExecutor(self.most) as pool:
-            for done in [pool.submit(test.run, result) for test in cases(self)]:
+        tests = list(cases(self))
+        with contextlib.ExitStack() as after:
+            for one in dict.fromkeys(map(type, tests)):
+                after.callback(one.doClassCleanups)
+                one.setUpClass()
+                after.callback(one.tearDownClass)
+            pool = after.enter_context(concurrent.futures.ThreadPoolExecutor(self.most))
+            for done in [pool.submit(test.run, result) for test in tests]:
                 done.result()
         return result
 

@@ -13,12 +13,17 @@ import time
 import unittest
 import zipfile
 
+import fakes
 import support
 from support import Test, clean_env, hpclaunch, need
 
 PREFIX = "import os, sys; os.write(1, sys.prefix.encode() + b'\\n')"
 
 support.idle_stdin()
+
+
+def load_tests(loader, tests, pattern):
+    return fakes.Together(tests, 2)  # beside those that wait for a step
 
 
 class Stage(Test):

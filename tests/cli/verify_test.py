@@ -21,6 +21,10 @@ ALLOWED = sorted(os.sched_getaffinity(0))
 FAULTY = os.path.join(ROOT, "tests", "cli", "standins", "faulty.py")
 
 
+def load_tests(loader, tests, pattern):
+    return fakes.Together(tests, 2)  # beside those that wait for a rank
+
+
 class Verify(Test):
     def setUp(self):
         super().setUp()
