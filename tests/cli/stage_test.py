@@ -42,9 +42,11 @@ class Stage(Test):
         self.file(name + "/bin/tool", "#!%s/bin/python\nimport sys\nprint('tool', sys.prefix)\n" % path, 0o755)
         return path
 
-    def archive(self, unpack=None, top="env"):
-        """A tar archive of an environment, with a conda-unpack of these lines."""
+    def archive(self, unpack=None, top="env", activate=None):
+        """A tar archive of an environment, with a conda-unpack and an activate of these lines."""
         path = self.venv()
+        if activate is not None:
+            self.file("venv/bin/activate", activate)
         if unpack is not None:
             self.file("venv/bin/conda-unpack", unpack, 0o755)
         with tarfile.open(os.path.join(self.folder, "env.tar.gz"), "w:gz") as tar:
@@ -114,6 +116,15 @@ class Copies(Stage):
         shutil.rmtree(os.path.join(self.folder, "venv"))
         done = hpclaunch(*self.words("-n", "1", "--stage-from", archive, "--", "tool"), env=self.env())
         self.assertRegex(self.ok(done).out, "^tool %s/env-[0-9a-f]+/env\n$" % self.place)
+
+    def test_an_archive_says_in_activate_where_it_was(self):
+        """As Python 3.11 writes it, and 3.12, in which the first line is for Cygwin."""
+        where = os.path.join(self.folder, "venv")
+        for text in "VIRTUAL_ENV='%s'\nexport VIRTUAL_ENV\n", "    VIRTUAL_ENV=$(cygpath '%s')\n    export VIRTUAL_ENV='%s'\n":
+            archive = self.archive(activate=text.replace("%s", where))
+            shutil.rmtree(where)
+            done = hpclaunch(*self.words("-n", "1", "--stage-from", archive, "--", "tool"), env=self.env())
+            self.assertRegex(self.ok(done).out, "^tool %s/env-[0-9a-f]+/env\n$" % self.place)
 
     def test_the_directory_goes_when_it_is_empty(self):
         self.ok(hpclaunch(*self.words("--venv", self.venv(), "--", "/bin/true"), env=self.env()))
