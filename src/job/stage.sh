@@ -117,7 +117,7 @@ extract() {
 }
 # Scripts in bin name the interpreter by its old path, and activate the environment.
 rewrite_paths() {
-  [ -n "$old" ] || old=$(sed -n "s/^ *\(export \)*VIRTUAL_ENV=[\"']*\([^\"']*\).*/\2/p" "$env/bin/activate" 2>/dev/null | head -n 1)
+  [ -n "$old" ] || old=$(sed -n "s/^ *\(export \)*VIRTUAL_ENV=[\"']*\(\/[^\"']*\).*/\2/p" "$env/bin/activate" 2>/dev/null | head -n 1)
   case $old$env in *[!A-Za-z0-9_./+@-]*) return ;; esac
   case $old in /*) ;; *) return ;; esac
   for file in "$env"/bin/*; do

@@ -6,6 +6,7 @@ import os
 import re
 import unittest
 
+import fakes
 import support
 from support import HOST, Test, clean_env, execute, hpclaunch, machine, need
 
@@ -229,6 +230,7 @@ class Large(Job):
         with open(support.HPCLAUNCH, "rb") as file:
             if b"__asan_init" in file.read():
                 return  # no program with sanitizers runs under valgrind
+        fakes.need_names_of_functions(self)
         self.instructions(1)
         names, own, name, called = {}, {}, None, False
         with open(os.path.join(self.folder, "callgrind")) as file:

@@ -11,7 +11,7 @@ import support
 from support import Test, clean_env, hpclaunch, need
 
 # exec [options] DIR PROGRAM...: the image's .env wins over the host's variables; PATH and HOME are set anew.
-APPTAINER = r'''#!%(python)s
+APPTAINER = r'''#!%(python)s -IS
 import os, sys
 words = sys.argv[1:]
 if words[:1] != ["exec"]:

@@ -2,27 +2,12 @@
 """Real PyTorch, really distributed: examples/train_ddp.py under the local launcher and under Hydra."""
 import os
 import re
-import subprocess
-import sys
 
+import fakes
 import support
 from support import ROOT, Test, cpu_list, hpclaunch, need
 
 EXAMPLE = os.path.join(ROOT, "examples", "train_ddp.py")
-
-
-def python_with_torch():
-    for python in (os.environ.get("HPCLAUNCH_TEST_PYTHON"), sys.executable, "/usr/bin/python3", "python3"):
-        if not python:
-            continue
-        try:
-            found = subprocess.run([python, "-c", "import torch.distributed"], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, timeout=support.LIMIT)
-        except OSError:
-            continue
-        if found.returncode == 0:
-            return python
-    raise AssertionError("no Python with torch; install python3-torch, or name one in HPCLAUNCH_TEST_PYTHON")
 
 support.idle_stdin()
 
@@ -30,7 +15,7 @@ support.idle_stdin()
 class Training(Test):
     @classmethod
     def setUpClass(cls):
-        cls.python = python_with_torch()
+        cls.python = fakes.python_with_torch()
 
     def start(self, n, launcher, *words):
         if launcher == "hydra":

@@ -3,43 +3,68 @@
 import json
 import os
 import re
-import resource
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 
+import fakes
 import support
 from support import ROOT, Test, clean_env, execute, hpclaunch, need
 
 IGNORED = {"memlock", "open-files"}  # of the machine that runs the tests
 
 
+def load_tests(loader, tests, pattern):
+    return fakes.Together(tests, 2)  # beside the one that waits for libfabric
+
+
 class Doctor(Test):
+    """A small torch with its NCCL, an interpreter that says where it is, and a libfabric that answers at once. The real
+    ones are asked by test_the_real_python, test_a_provider, test_the_real_torch and test_what_it_costs."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.made = tempfile.mkdtemp(prefix="hpclaunch-test-")
+        cls.addClassCleanup(shutil.rmtree, cls.made, ignore_errors=True)
+        cls.fabric = os.path.join(cls.made, "fabric")
+        fakes.libfabric(cls.fabric)
+        site = os.path.join(cls.made, "site")
+        nccl = cls.compiled(site, "nvidia/nccl/lib", "libnccl.so.2")
+        cls.compiled(site, "torch", "_C.cpython-1.so", needs=[nccl], rpath="$ORIGIN/../nvidia/nccl/lib")
+        os.mkdir(os.path.join(site, "torch", "lib"))
+
     def setUp(self):
         super().setUp()
         self.home = os.path.join(self.folder, "home")
         self.site = os.path.join(self.folder, "site")
         os.makedirs(self.home)
-        os.makedirs(os.path.join(self.site, "torch", "lib"))
-        self.python = self.file("bin/python3", "#!/bin/sh\nPYTHONPATH=%s exec %s \"$@\"\n" % (self.site, sys.executable), 0o755)
+        shutil.copytree(os.path.join(self.made, "site"), self.site)
+        self.prefix = os.path.join(self.folder, "prefix")
+        self.python = self.file("bin/python3", fakes.python_of_doctor(self.site, self.prefix), 0o755)
         self.file("site/torch/__init__.py", "raise SystemExit('torch was imported')\n")
         self.file("site/torch/version.py", "__version__ = '9.8.7+cu1'\ncuda: Optional[str] = '1.2'\nhip: Optional[str] = None\n")
-        self.nccl = self.library("nvidia/nccl/lib", "libnccl.so.2")
-        self.library("torch", "_C.cpython-1.so", needs=[self.nccl], rpath="$ORIGIN/../nvidia/nccl/lib")
+        self.nccl = os.path.join(self.site, "nvidia/nccl/lib", "libnccl.so.2")
 
-    def library(self, folder, name, needs=(), rpath="", body="int hpclaunch_test;", more=(), soname=None):
-        folder = os.path.join(self.site, folder)
-        os.makedirs(folder, exist_ok=True)
-        path = os.path.join(folder, name)
-        source = self.file("source.c", body + "\n")
-        subprocess.run([shutil.which("cc") or "gcc", "-shared", "-fPIC", "-o", path, source, "-Wl,--no-as-needed", "-Wl,-soname," + (soname or name), *needs,
-                        *(["-Wl,-rpath," + rpath, "-Wl,--enable-new-dtags"] if rpath else []), *more], check=True)
-        return path
+    @staticmethod
+    def compiled(site, folder, name, needs=(), rpath="", body="int hpclaunch_test;", more=()):
+        return fakes.library(os.path.join(site, folder, name), body + "\n", "-Wl,-soname," + name, *needs,
+                             *(["-Wl,-rpath," + rpath, "-Wl,--enable-new-dtags"] if rpath else []), *more)
+
+    def library(self, *words, **more):
+        return self.compiled(self.site, *words, **more)
+
+    def env(self, real_fabric=False, **env):
+        """That of clean_env; the libfabric is behind the folders of LD_LIBRARY_PATH."""
+        env = {"HOME": self.home, "PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": "", **env}
+        if not real_fabric:
+            env.setdefault("FAKE_LIBFABRIC", "all")
+            env["LD_LIBRARY_PATH"] += ":" * bool(env["LD_LIBRARY_PATH"]) + self.fabric
+        return clean_env(**env)
 
     def examine(self, *words, **env):
-        env = clean_env(**dict({"HOME": self.home, "PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": ""}, **env))
-        done = hpclaunch("doctor", "--profile", "none", "--json", *(words or ("--python", self.python)), env=env)
+        done = hpclaunch("doctor", "--profile", "none", "--json", *(words or ("--python", self.python)), env=self.env(**env))
         rows = json.loads(done.out)["rows"]
         faults = {row["id"]: row for row in rows if row["verdict"] != "ok" and row["id"] not in IGNORED}
         self.assertEqual(done.status, 1 if any(row["verdict"] in ("warning", "error") for row in rows) else 0, str(done))
@@ -56,6 +81,17 @@ class Doctor(Test):
         self.assertEqual(faults, {})
         torch = [row["found"] for row in rows if row["area"] == "torch"]
         self.assertEqual(torch, ["9.8.7+cu1, CUDA 1.2 in %s/torch" % self.site, "libnccl.so.2 is " + os.path.realpath(self.nccl)])
+
+    def test_the_real_python(self):
+        """As test_a_sound_machine; without packages of its own, so that it has no torch either where the system has one."""
+        self.python = self.file("bin/real/python3", fakes.bare_python(self.site), 0o755)
+        rows, faults = self.examine(real_fabric=True)
+        self.assertEqual(faults, {})
+        self.assertIn([row["found"] for row in rows if row["area"] == "python"],
+                      [["%s, prefix %s" % (self.python, prefix)] for prefix in (sys.prefix, sys.base_prefix)])
+        self.assertEqual([row["found"] for row in rows if row["area"] == "torch"][0], "9.8.7+cu1, CUDA 1.2 in %s/torch" % self.site)
+        shutil.rmtree(os.path.join(self.site, "torch"))
+        self.found("no-torch", "has no torch")
 
     def test_scheduler_and_launcher(self):
         host = os.uname().nodename
@@ -166,62 +202,47 @@ class Doctor(Test):
         self.assertEqual(self.examine(NCCL_NET="AWS Libfabric")[1], {})
 
     def test_a_provider(self):
-        rows, faults = self.examine()
+        rows, _ = self.examine(real_fabric=True)
         self.assertTrue(any("providers" in row["found"] for row in rows if row["area"] == "libfabric"), "not installed: libfabric1")
-        _, faults = self.examine(FI_PROVIDER="cxi")
+        _, faults = self.examine(real_fabric=True, FI_PROVIDER="cxi")
         self.assertEqual(list(faults), ["provider-missing"])
         self.assertRegex(faults["provider-missing"]["message"], r"FI_PROVIDER=cxi: libfabric 1\.\d+ \(/.*\) offers .*tcp")
-        self.assertEqual(self.examine(FI_PROVIDER="tcp")[1], {})
-        self.assertEqual(self.examine(FI_PROVIDER="cxi,tcp")[1], {})
+        self.assertEqual(self.examine(real_fabric=True, FI_PROVIDER="tcp")[1], {})
+        for entries in ("cxi", "psm3,tcp;ofi_rxm", "verbs"):
+            self.assertEqual(self.examine(FI_PROVIDER=entries)[1], {})
+        self.found("provider-missing", "FI_PROVIDER=psm3,sockets: libfabric 9.8 (%s/libfabric.so.1) offers" % self.fabric, FI_PROVIDER="psm3,sockets")
+
+    def limited(self, *limits):
+        """The status and the rows under these limits, as prlimit has them."""
+        done = execute([need("prlimit"), *limits, support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python], env=self.env())
+        return done.status, json.loads(done.out)["rows"]
 
     def test_limits(self):
-        def lower():
-            resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
-            resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-        env = clean_env(HOME=self.home)
-        done = subprocess.run([support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python], env=env, stdout=subprocess.PIPE, preexec_fn=lower)
-        ids = {row["id"] for row in json.loads(done.stdout)["rows"] if "id" in row}
-        self.assertEqual(ids, {"memlock", "open-files"})
-        self.assertEqual(done.returncode, 1)
+        status, rows = self.limited("--memlock=65536", "--nofile=256")
+        self.assertEqual({row["id"] for row in rows if "id" in row}, {"memlock", "open-files"})
+        self.assertEqual(status, 1)
 
     def test_a_provider_of_the_libfabric_that_the_plugin_loads(self):
-        fabric = os.path.dirname(self.stand_in_libfabric())
+        fabric = shutil.copytree(self.fabric, os.path.join(self.folder, "fabric"))
         plugin = self.library("ofi", "libnccl-net.so", needs=[os.path.join(fabric, "libfabric.so.1")], rpath=fabric)
-        env = {"LD_LIBRARY_PATH": os.path.dirname(plugin), "FAKE_LIBFABRIC": "all"}
-        self.assertEqual(self.examine(FI_PROVIDER="cxi", **env)[1], {})
-        self.found("provider-missing", "FI_PROVIDER=psm3: libfabric 9.8 (%s/libfabric.so.1) offers" % fabric, FI_PROVIDER="psm3", **env)
+        env = {"LD_LIBRARY_PATH": os.path.dirname(plugin), "real_fabric": True}  # where the loader finds one by itself
+        self.assertEqual(self.examine(FI_PROVIDER="cxi", FAKE_LIBFABRIC="all", **env)[1], {})
+        self.found("provider-missing", "FI_PROVIDER=psm3: libfabric 9.8 (%s/libfabric.so.1) offers" % fabric, FI_PROVIDER="psm3", FAKE_LIBFABRIC="all", **env)
 
     def test_a_libfabric_that_fails(self):
         for mode, says in (("none", "offers no provider"), ("crash", "SIGSEGV"), ("hang", "took longer than 5 seconds")):
-            self.found("provider-missing", says, FI_PROVIDER="cxi", LD_LIBRARY_PATH=os.path.dirname(self.stand_in_libfabric()), FAKE_LIBFABRIC=mode)
-
-    def stand_in_libfabric(self):
-        os.makedirs(os.path.join(self.folder, "libfabric"), exist_ok=True)
-        path = os.path.join(self.folder, "libfabric", "libfabric.so.1")
-        if not os.path.exists(path):
-            subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libfabric.so.1", "-o", path, os.path.join(ROOT, "tests", "probe", "fake_libfabric.c")], check=True)
-        return path
+            self.found("provider-missing", says, FI_PROVIDER="cxi", FAKE_LIBFABRIC=mode)
 
     def test_a_small_stack(self):
-        def lower():
-            resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 20))
-        done = subprocess.run([support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python],
-                              env=clean_env(HOME=self.home), stdout=subprocess.PIPE, preexec_fn=lower)
-        rows = json.loads(done.stdout)["rows"]
+        _, rows = self.limited("--stack=%d" % (1 << 20))
         self.assertEqual({row["id"] for row in rows if "id" in row} - IGNORED, {"stack"})
         self.assertRegex([row["found"] for row in rows if row["area"] == "limits" and "found" in row][0], r"stack 1 MiB, core ")
 
     def test_limits_of_login_nodes(self):
         with open(support.HPCLAUNCH, "rb") as program:
             sanitized = b"__asan_init" in program.read()  # it reserves 16 TiB of addresses
-
-        def lower():
-            if not sanitized:
-                resource.setrlimit(resource.RLIMIT_AS, (64 << 30, resource.RLIM_INFINITY))
-            resource.setrlimit(resource.RLIMIT_NPROC, (400, 400))
-        done = subprocess.run([support.HPCLAUNCH, "doctor", "--profile", "none", "--json", "--python", self.python],
-                              env=clean_env(HOME=self.home), stdout=subprocess.PIPE, preexec_fn=lower)
-        ids = {row["id"] for row in json.loads(done.stdout)["rows"] if "id" in row}
+        _, rows = self.limited("--nproc=400", *([] if sanitized else ["--as=%d:unlimited" % (64 << 30)]))
+        ids = {row["id"] for row in rows if "id" in row}
         self.assertEqual(ids - IGNORED, {"processes"} | (set() if sanitized else {"address-space"}))
 
     def test_folders_that_variables_name(self):
@@ -254,12 +275,12 @@ class Doctor(Test):
 
     def test_an_environment_that_is_not_the_one_on_path(self):
         self.found("environment-shadowed", "VIRTUAL_ENV=/elsewhere", VIRTUAL_ENV="/elsewhere")
-        self.assertEqual(self.examine(CONDA_PREFIX=sys.prefix)[1], {})
+        self.assertEqual(self.examine(CONDA_PREFIX=self.prefix)[1], {})
         self.found("pythonpath-version", "of Python 3.2", PYTHONPATH="/x/lib/python3.2/site-packages")
         local = os.path.join(self.home, ".local", "lib")
         shutil.copytree(os.path.join(self.site, "torch"), os.path.join(local, "torch"))
         shutil.copytree(os.path.join(self.site, "nvidia"), os.path.join(local, "nvidia"))
-        python = self.file("bin/python4", "#!/bin/sh\nPYTHONPATH=%s exec %s \"$@\"\n" % (local, sys.executable), 0o755)
+        python = self.file("bin/python4", fakes.bare_python(local), 0o755)
         _, faults = self.examine("--python", python)
         self.assertEqual(list(faults), ["user-packages"])
 
@@ -271,7 +292,7 @@ class Doctor(Test):
     def mounted(self, mounts, **env):
         """The rows in a mount namespace, after a shell has run `mounts` there."""
         done = subprocess.run(["unshare", "-m", "sh", "-ec", mounts + '\nexec "$@"', "sh", support.HPCLAUNCH, "doctor", "--profile", "none", "--json",
-                               "--python", self.python], env=clean_env(HOME=self.home, **env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                               "--python", self.python], env=self.env(**env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertTrue(done.stdout, done.stderr)
         rows = json.loads(done.stdout)["rows"]
         return rows, {row["id"]: row for row in rows if "id" in row and row["id"] not in IGNORED}
@@ -358,27 +379,31 @@ class Doctor(Test):
         self.assertEqual(self.examine("--python", self.python, *words, self.mpi_program())[1], {})
 
     def test_the_mpi_of_mpi4py(self):
-        """Examined with the interpreter's own torch, so that findings of that are left out."""
+        """The interpreter is that of the program."""
         self.library("packages/mpi4py", "MPI.abi3.so", needs=[self.library("mpi", "libmpich.so.12")])
-        words = ("--launcher", "openmpi", "-n", "2", "--oversubscribe", "--", sys.executable, self.file("train.py", "from mpi4py import MPI\n"))
-        _, faults = self.examine(*words, PYTHONPATH=os.path.join(self.site, "packages"))
+        words = ("--launcher", "openmpi", "-n", "2", "--oversubscribe", "--", self.python, self.file("train.py", "from mpi4py import MPI\n"))
+        rows, faults = self.examine(*words, PYTHONPATH=os.path.join(self.site, "packages"))
+        self.assertEqual(list(faults), ["mpi-mismatch"])
+        self.assertIn("%s, prefix %s" % (self.python, self.prefix), [row["found"] for row in rows if row["area"] == "python"])
         self.assertIn("mpi4py/MPI.abi3.so needs libmpich.so.12", faults["mpi-mismatch"]["message"])
 
     def mpi_program(self, name="libmpi.so.40"):
         library = self.library("mpi", name)
         path = os.path.join(self.folder, "program")
-        source = self.file("program.c", "int main(void) { return 0; }\n")
-        subprocess.run(["cc", "-o", path, source, "-Wl,--no-as-needed", library], check=True)
+        subprocess.run(["cc", "-o", path, "-xc", "-", "-xnone", "-Wl,--no-as-needed", library], input=b"int main(void) { return 0; }", check=True)
         return path
 
     def calls(self, *words):
         """What strace saw: processes, files that were opened, and calls that reach other machines."""
-        trace = os.path.join(self.folder, "trace")
-        done = execute([need("strace"), "-f", "-qq", "-s", "500", "-e", "signal=none", "-e", "trace=execve,openat,connect,sendto,sendmsg,sendmmsg",
-                        "-o", trace, support.HPCLAUNCH, "doctor", "--profile", "none", *words], env=support.traced_env(HOME=self.home, PATH="/usr/bin:/bin"))
+        folder = tempfile.mkdtemp(dir=self.folder)  # a file for each process: what they do at once is in one piece
+        done = execute([need("strace"), "-ff", "-qq", "-s", "500", "-e", "signal=none", "-e", "trace=execve,openat,connect,sendto,sendmsg,sendmmsg",
+                        "-o", folder + "/trace", support.HPCLAUNCH, "doctor", "--profile", "none", *words],
+                       env=self.env(real_fabric=True, ASAN_OPTIONS="detect_leaks=0"))
         self.assertIn(done.status, (0, 1), str(done))
-        with open(trace, errors="replace") as file:
-            lines = [line for line in file if "<... " not in line]
+        lines = []
+        for name in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, name), errors="replace") as file:
+                lines += file.readlines()
         return ([line for line in lines if "execve(" in line and "= 0" in line], [line for line in lines if "openat(" in line and " = -1 " not in line],
                 [line for line in lines if re.search(r"AF_INET6?\b", line)])
 
@@ -434,17 +459,17 @@ class Doctor(Test):
         self.assertEqual(list(faults), ["no-plan"])
 
     def test_secrets_are_not_shown(self):
-        done = hpclaunch("doctor", "--python", self.python, env=clean_env(HOME=self.home, http_proxy="http://user:secret@p:3128", HF_TOKEN="hf_abc"))
+        done = hpclaunch("doctor", "--python", self.python, env=self.env(http_proxy="http://user:secret@p:3128", HF_TOKEN="hf_abc"))
         self.assertNotIn("secret", done.out + done.err)
         self.assertNotIn("hf_abc", done.out + done.err)
 
     def test_another_machine_is_said(self):
-        done = hpclaunch("doctor", "--profile", "aurora", "--python", self.python, env=clean_env(HOME=self.home))
+        done = hpclaunch("doctor", "--profile", "aurora", "--python", self.python, env=self.env())
         self.assertIn("only a compute node can tell", " ".join(done.out.split()))
 
     def test_the_real_torch(self):
-        rows, _ = self.examine("--python", "/usr/bin/python3")
-        self.assertTrue([row for row in rows if row["area"] == "torch"])
+        rows, _ = self.examine("--python", fakes.python_with_torch(), real_fabric=True)
+        self.assertRegex([row["found"] for row in rows if row["area"] == "torch" and "found" in row][0], r"^\d+\.\d.* in /.*/torch$")
         self.assertEqual([row for row in rows if row["area"] == "torch" and row["verdict"] == "error"], [])
 
 

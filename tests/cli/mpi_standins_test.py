@@ -26,7 +26,7 @@ class Job(Test):
         os.mkdir(self.record)
         self.calls += 1
         config = self.file("config-%d.json" % self.calls, json.dumps({"record": self.record, "hosts": "n[1-2]"}))
-        return self.file("bin/" + (name or NAMES[kind]), '#!/bin/sh\nexec %s %s %s %s "$@"\n' % (sys.executable, STANDIN, config, kind), 0o755)
+        return self.file("bin/" + (name or NAMES[kind]), '#!/bin/sh\nexec %s -I -S %s %s %s "$@"\n' % (sys.executable, STANDIN, config, kind), 0o755)
 
     def env(self, **extra):
         """Two nodes of a job: every batch system's would do, and this one's are read without a program."""

@@ -3,7 +3,6 @@
 import glob
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import time
 import support
 from support import HOST, Test, clean_env, hpclaunch
 
+support.idle_stdin()
 STANDIN = os.path.join(support.ROOT, "tests", "cli", "standins", "nvidia-cuda-mps-control")
 FOLDERS = "/dev/shm/hpclaunch-mps-%d-" % os.getuid()
 SHOW = "import os, time; print(os.environ['RANK'], os.environ['CUDA_MPS_PIPE_DIRECTORY'], os.path.exists(os.environ['CUDA_MPS_PIPE_DIRECTORY']" \
@@ -28,12 +28,12 @@ def profile(gpus=1):
 class Mps(Test):
     def setUp(self):
         super().setUp()
-        os.mkdir(os.path.join(self.folder, "bin"))
-        shutil.copy(STANDIN, os.path.join(self.folder, "bin"))
+        with open(STANDIN) as file:
+            self.file("bin/nvidia-cuda-mps-control", "#!%s -IS\n%s" % (sys.executable, file.read()), 0o755)
         self.events = os.path.join(self.folder, "events")
         self.env = clean_env(MPS_EVENTS=self.events, PATH=os.path.join(self.folder, "bin") + ":" + os.environ["PATH"])
 
-    def words(self, *words, mps="on", program=(sys.executable, "-c", SHOW), gpus=1):
+    def words(self, *words, mps="on", program=(sys.executable, "-I", "-S", "-c", SHOW), gpus=1):
         file = self.file("shared.json", json.dumps(profile(gpus)))
         return ["-n", "2", "--oversubscribe", "--verify", "off", "--profile", file,
                 *(["--mps", mps] if mps else []), *words, "--", *program]
@@ -166,8 +166,8 @@ class Choice(Mps):
             json.dump({**profile(), **file}, out)
         done = self.ok(hpclaunch("run", *words, env=self.env))
         self.assertEqual(done.out.count("True"), 2, str(done))
-        self.has(self.ok(hpclaunch("explain", *words[:-4], "mps", env=self.env)), "on", "the profile of shared says so")
-        own = self.ok(hpclaunch("explain", *words[:-4], "mps", env={**self.env, "CUDA_MPS_PIPE_DIRECTORY": "/mine"}))
+        self.has(self.ok(hpclaunch("explain", *words[:words.index("--")], "mps", env=self.env)), "on", "the profile of shared says so")
+        own = self.ok(hpclaunch("explain", *words[:words.index("--")], "mps", env={**self.env, "CUDA_MPS_PIPE_DIRECTORY": "/mine"}))
         self.has(own, "off", "names a daemon of yours: /mine")
 
     def test_nothing_to_share(self):

@@ -109,10 +109,11 @@ class Job:
         os.makedirs(os.path.dirname(program))
         with open(os.path.join(self.folder, "config.json"), "w") as file:
             json.dump(dict(config, record=self.record), file)
-        self.script(program, 'exec "%s" -I "%s" "%s" %s "$@"' % (sys.executable, STANDIN, file.name, launcher))
+        self.script(program, 'exec "%s" -I -S "%s" "%s" %s "$@"' % (sys.executable, STANDIN, file.name, launcher))
         self.program = self.script(os.path.join(self.folder, "train"),
                                    '/usr/bin/env -0 > "{0}/$RANK.env"\nulimit -c > "{0}/$RANK.core"'.format(self.record))
         self.env = {"PATH": os.path.dirname(program), "HOME": self.folder, "USER": USER, "LANG": "C"}
+        self.env["RES_OPTIONS"] = "attempts:1 timeout:1"  # the sites' hosts are looked for, where no answer may come for long
         self.env.update({name: os.environ[name] for name in os.environ if name.endswith("SAN_OPTIONS")})
         self.env.update(env)
 
@@ -222,6 +223,24 @@ class SiteTest(Test):
         if "SYCL_CACHE_DIR" in wanted:
             wanted["SYCL_CACHE_PERSISTENT"] = "1"
         return {**wanted, "GLOO_SOCKET_IFNAME": gloo} if gloo else wanted
+
+    def plan(self, job, *words):
+        done = job.hpclaunch("plan", "--json", *words)
+        self.assertIn(done.status, (0, 1), str(done))
+        return json.loads(done.out)
+
+    def on_one_node(self, job, ppn, mask, *words, started, force=()):
+        """The CPUs of `ppn` ranks and their values of `mask`, from the plan; where they are `started`, each has what is planned."""
+        words = ["--ppn", str(ppn), *words, "--verify", "off"]
+        plan = self.plan(job, *words, "--", job.program)
+        [[values]] = [one["value"]["per_rank"] for one in plan["env"] if one["name"] == mask]
+        self.assertEqual(len(values), ppn)
+        if started:
+            ranks = job.run(*words, *force, arguments=())
+            self.ok(ranks.done)
+            self.assertEqual(ranks.argv, plan["argv"][1:])
+            self.mask(ranks, mask, lambda rank: values[rank])
+        return bound_sets(plan["argv"]), [int(value) for value in values]
 
     def comparable(self, env):
         return {name: value for name, value in env.items() if name not in ADDED}

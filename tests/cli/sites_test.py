@@ -137,21 +137,22 @@ class Aurora(SiteTest):
         for ppn in (1, 2, 3, 5, 7, 11, 24, 48, 96, 102):
             with self.subTest(ppn=ppn):
                 # From 49 on more than four ranks share a tile, which is an error that --force overrules.
-                started = self.aurora(1).run("--ppn", str(ppn), "--gpu-view", "own", "--verify", "off", "--force")
-                self.ok(started.done)
-                tiles = [int(started.ranks[rank]["ZE_AFFINITY_MASK"]) for rank in range(ppn)]
-                self.laws(bound_sets(started.argv), tiles, NODES["aurora"])
+                sets, tiles = self.on_one_node(self.aurora(1), ppn, "ZE_AFFINITY_MASK", "--gpu-view", "own", started=ppn in (5, 96), force=["--force"])
+                self.laws(sets, tiles, NODES["aurora"])
                 self.assertEqual(sorted(tiles), tiles)
 
     def test_odd_ranks_on_a_tile_take_the_next_larger_split(self):
         for ppn, split in ((24, 2), (30, 4), (36, 4), (48, 4), (52, 4)):
             with self.subTest(ppn=ppn):
-                started = self.aurora(1).run("--ppn", str(ppn))
-                self.ok(started.done)
-                self.assertEqual({rank["ZEX_NUMBER_OF_CCS"] for rank in started.ranks.values()},
-                                 {",".join("%d:%d" % (tile, split) for tile in range(12))})
-                self.assertEqual("[ccs-three]" in started.done.err, ppn in (30, 36))
-                self.assertEqual("[ccs-too-many]" in started.done.err, ppn == 52)
+                splits = ",".join("%d:%d" % (tile, split) for tile in range(12))
+                plan = self.plan(self.aurora(1), "--ppn", str(ppn))
+                self.assertEqual([one["value"] for one in plan["env"] if one["name"] == "ZEX_NUMBER_OF_CCS"], [splits])
+                found = {one["id"] for one in plan["diagnostics"]} & {"ccs-three", "ccs-too-many"}
+                self.assertEqual(found, {"ccs-three"} if ppn in (30, 36) else {"ccs-too-many"} if ppn == 52 else set())
+                if ppn == 30:
+                    started = self.aurora(1).run("--ppn", str(ppn))
+                    self.has(self.ok(started.done), "[ccs-three]")
+                    self.mask(started, "ZEX_NUMBER_OF_CCS", lambda rank: splits)
 
     def test_ranks_say_when_their_cores_are_not_there(self):
         started = self.aurora(1).run()
@@ -224,10 +225,7 @@ class SunspotAndPolaris(SiteTest):
     def test_polaris_any_number_of_ranks(self):
         for ppn in range(1, 33):
             with self.subTest(ppn=ppn):
-                started = self.polaris(1).run("--ppn", str(ppn), "--verify", "off")
-                self.ok(started.done)
-                devices = [int(started.ranks[rank]["CUDA_VISIBLE_DEVICES"]) for rank in range(ppn)]
-                sets = bound_sets(started.argv)
+                sets, devices = self.on_one_node(self.polaris(1), ppn, "CUDA_VISIBLE_DEVICES", started=ppn in (1, 7, 32))
                 whole = all(cpus <= NODES["polaris"].near[device] for cpus, device in zip(sets, devices))
                 # A count that four NUMA nodes do not divide may leave a rank on two of them, and no others.
                 self.laws(sets, devices if whole or ppn % 4 == 0 or ppn < 4 else [None] * ppn, NODES["polaris"])
@@ -327,11 +325,10 @@ class Frontier(SiteTest):
     def test_own_devices_for_any_number_of_ranks(self):
         for ppn in (1, 2, 3, 5, 8, 16, 24, 40, 56):
             with self.subTest(ppn=ppn):
-                started = self.job(1).run("--ppn", str(ppn), "--gpu-view", "own", "--verify", "off")
-                self.ok(started.done)
-                devices = [int(started.ranks[rank]["ROCR_VISIBLE_DEVICES"]) for rank in range(ppn)]
-                self.laws(bound_sets(started.argv), devices, NODES["frontier"])
-                self.made(self.cache)
+                started = ppn in (3, 24)
+                self.laws(*self.on_one_node(self.job(1), ppn, "ROCR_VISIBLE_DEVICES", "--gpu-view", "own", started=started), NODES["frontier"])
+                if started:
+                    self.made(self.cache)
 
     def test_counts_that_its_flags_cannot_place(self):
         started = self.job(1).run("--ppn", "12")

@@ -7,18 +7,23 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 import time
 import unittest
+import venv
 import zipfile
 
+import fakes
 import support
 from support import Test, clean_env, hpclaunch, need
 
 PREFIX = "import os, sys; os.write(1, sys.prefix.encode() + b'\\n')"
 
 support.idle_stdin()
+
+
+def load_tests(loader, tests, pattern):
+    return fakes.Together(reversed(list(tests)), 2)  # the longest first
 
 
 class Stage(Test):
@@ -31,15 +36,17 @@ class Stage(Test):
     def env(self, **more):
         return clean_env(XDG_CACHE_HOME=os.path.join(self.folder, "shared"), TMPDIR=self.folder, **more)
 
-    def venv(self, name="venv", pip=False):
+    def venv(self, name="venv"):
         path = os.path.join(self.folder, name)
-        subprocess.run([sys.executable, "-m", "venv", path] + ([] if pip else ["--without-pip"]), check=True)
+        venv.create(path, symlinks=True)
         self.file(name + "/bin/tool", "#!%s/bin/python\nimport sys\nprint('tool', sys.prefix)\n" % path, 0o755)
         return path
 
-    def archive(self, unpack=None, top="env"):
-        """A tar archive of an environment, with a conda-unpack of these lines."""
+    def archive(self, unpack=None, top="env", activate=None):
+        """A tar archive of an environment, with a conda-unpack and an activate of these lines."""
         path = self.venv()
+        if activate is not None:
+            self.file("venv/bin/activate", activate)
         if unpack is not None:
             self.file("venv/bin/conda-unpack", unpack, 0o755)
         with tarfile.open(os.path.join(self.folder, "env.tar.gz"), "w:gz") as tar:
@@ -110,6 +117,15 @@ class Copies(Stage):
         done = hpclaunch(*self.words("-n", "1", "--stage-from", archive, "--", "tool"), env=self.env())
         self.assertRegex(self.ok(done).out, "^tool %s/env-[0-9a-f]+/env\n$" % self.place)
 
+    def test_an_archive_says_in_activate_where_it_was(self):
+        """As Python 3.11 writes it, and 3.12, in which the first line is for Cygwin."""
+        where = os.path.join(self.folder, "venv")
+        for text in "VIRTUAL_ENV='%s'\nexport VIRTUAL_ENV\n", "    VIRTUAL_ENV=$(cygpath '%s')\n    export VIRTUAL_ENV='%s'\n":
+            archive = self.archive(activate=text.replace("%s", where))
+            shutil.rmtree(where)
+            done = hpclaunch(*self.words("-n", "1", "--stage-from", archive, "--", "tool"), env=self.env())
+            self.assertRegex(self.ok(done).out, "^tool %s/env-[0-9a-f]+/env\n$" % self.place)
+
     def test_the_directory_goes_when_it_is_empty(self):
         self.ok(hpclaunch(*self.words("--venv", self.venv(), "--", "/bin/true"), env=self.env()))
         self.assertFalse(os.path.exists(self.place))
@@ -162,6 +178,20 @@ class Copies(Stage):
         self.assertEqual(self.left(), [])
 
 
+VIRTUALENV = """#!/bin/sh
+echo "$*" >>%(log)s
+mkdir -p "$2/bin"
+cat >"$2/bin/python" <<'END'
+#!/bin/sh
+echo "$*: no index $PIP_NO_INDEX" >>%(log)s
+for file; do :; done
+echo "nothing satisfies $(cat "$file")" >&2
+exit 1
+END
+chmod +x "$2/bin/python"
+"""
+
+
 class Wheels(Stage):
     def test_a_virtual_environment_from_wheels(self):
         name = "greeting-1.0-py3-none-any.whl"
@@ -176,9 +206,19 @@ class Wheels(Stage):
         words = self.words("--stage-from", self.file("requirements.txt", "greeting\n"), "--", "python", "-m", "greeting", method="auto")
         self.assertEqual(self.ok(hpclaunch(*words, env=env)).out, "good morning\n" * 2)
         self.assertEqual(self.left(), [])
-        self.file("requirements.txt", "not-there\n")
-        self.has(self.ok(hpclaunch(*words, env=env), 125), "step build failed", "not-there")
+
+    def test_a_requirement_that_is_not_there(self):
+        """By a stand-in of virtualenv, which is preferred, and of the pip that it makes."""
+        self.file("bin/virtualenv", VIRTUALENV % {"log": os.path.join(self.folder, "log")}, 0o755)
+        env = self.env(PATH="%s/bin:%s" % (self.folder, os.environ["PATH"]))
+        requirements = self.file("requirements.txt", "not-there\n")
+        words = self.words("-n", "1", "--stage-from", requirements, "--", "python", "-c", PREFIX, method="auto")
+        self.has(self.ok(hpclaunch(*words, env=env), 125), "step build failed", "nothing satisfies not-there")
         self.assertEqual(self.left(), [])
+        with open(os.path.join(self.folder, "log")) as file:
+            made, asked = file.read().splitlines()
+        self.assertRegex(made, "^--no-download %s/env-[0-9a-f]+$" % self.place)
+        self.assertEqual(asked, "-m pip install --no-index -q -r %s: no index 1" % requirements)
 
 
 COPPER = """#!/bin/sh
@@ -307,8 +347,8 @@ class Faults(Stage):
         self.assertEqual(self.left(), [])
 
     def test_conda_unpack_hangs(self):
-        self.fails("step unpack failed: no answer within 4 s (--stage-timeout)",
-                   words=self.words("--stage-timeout", "4", "--stage-from", self.archive("import time; time.sleep(600)\n"), "--", "python", "-c", PREFIX))
+        self.fails("step unpack failed: no answer within 3 s (--stage-timeout)",
+                   words=self.words("--stage-timeout", "3", "--stage-from", self.archive("import time; time.sleep(600)\n"), "--", "python", "-c", PREFIX))
         self.assertEqual(self.left(), [])
 
     def test_a_link_or_an_open_directory_in_the_way(self):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import support
-from ddp_test import python_with_torch
+from fakes import python_with_torch
 from support import HOST, Test, clean_env, hpclaunch, need
 
 support.idle_stdin()

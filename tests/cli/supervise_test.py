@@ -11,10 +11,15 @@ import signal
 import subprocess
 import time
 
+import fakes
 import support
 from support import HOST, Test, clean_env, execute, hpclaunch, need
 
 support.idle_stdin()
+
+
+def load_tests(loader, tests, pattern):
+    return fakes.Together(tests, 3)  # beside the one that waits for ten seconds
 
 
 class Beside(Test):

@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -49,6 +50,7 @@ def clean_env(**extra):
     """An environment in which nothing of this shell, batch job or CI run changes a plan."""
     env = {name: os.environ[name] for name in KEPT if name in os.environ}
     env["LC_ALL"] = "C"
+    env["RES_OPTIONS"] = "attempts:1 timeout:1"  # names of nodes that nobody knows: a name server that is silent costs 1 s, not 10
     env.update(extra)
     return {name: value for name, value in env.items() if value is not None}
 
@@ -284,6 +286,7 @@ def main():
     if len(sys.argv) < 2:
         sys.exit("usage: %s PATH_OF_HPCLAUNCH [unittest arguments]" % sys.argv[0])
     HPCLAUNCH = os.path.abspath(sys.argv[1])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started this in the background, and inherited
     if os.access(HPCLAUNCH + "-ask", os.X_OK):
         DRIVER = ask.Driver(HPCLAUNCH + "-ask")
     del sys.argv[1]

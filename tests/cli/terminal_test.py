@@ -13,6 +13,7 @@ import termios
 import time
 import xml.etree.ElementTree as ElementTree
 
+import fakes
 import support
 from support import COMMANDS, LIMIT, Test, clean_env, execute, hpclaunch, machine, need, on_terminal
 
@@ -419,6 +420,7 @@ class Cost(Test):
         with open(support.HPCLAUNCH, "rb") as file:
             if b"__asan_init" in file.read():
                 return  # no program with sanitizers runs under valgrind
+        fakes.need_names_of_functions(self)
         self.assertIn(self.declared("plan", "-n", "1", "--topology", machine("laptop-8.xml"), "--master-port=12345"), (3, 4, 5, 6))
 
 

@@ -278,13 +278,15 @@ class Streams(Test):
         self.file("text", "here\n")
         files = (["plan", "--hostfile", pipe, "-N", "1"], ["plan", "--topology", pipe, "-n", "1"], ["plan", "--profile", pipe, "-n", "1"], ["profile", "validate", pipe])
         started = [subprocess.Popen([support.HPCLAUNCH, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=support.clean_env()) for words in files]
+        late = self.folder + "/late"  # meanwhile
+        os.mkfifo(late)
+        late = subprocess.run(["/bin/sh", "-c", "(sleep 1; cat %s) >%s & exec %s plan --json -N 1 --hostfile %s" % (text, late, support.HPCLAUNCH, late)],
+                              stdout=subprocess.PIPE, env=support.clean_env(), timeout=support.LIMIT)
+        self.assertEqual(json.loads(late.stdout)["hosts"], ["here"])
         for child in started:
             err = child.communicate(timeout=support.LIMIT)[1]
             self.assertEqual(child.returncode, 2, err)
             self.assertIn(b"a pipe without input for 10 s", err)
-        late = subprocess.run(["/bin/sh", "-c", "(sleep 1; cat %s) >%s & exec %s plan --json -N 1 --hostfile %s" % (text, pipe, support.HPCLAUNCH, pipe)],
-                              stdout=subprocess.PIPE, env=support.clean_env(), timeout=support.LIMIT)
-        self.assertEqual(json.loads(late.stdout)["hosts"], ["here"])
 
     def test_no_colour_outside_a_terminal(self):
         for words in (["topo"], ["plan", "-n", "1"], ["explain", "-n", "1"]):

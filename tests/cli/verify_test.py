@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """hpclaunch verify and run --preflight: what is as planned is said in one line, each planted fault is named."""
+import functools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 import time
 
+import fakes
 import site_jobs
 import support
 from support import HOST, ROOT, Test, clean_env, execute, hpclaunch, need
@@ -16,20 +21,26 @@ ALLOWED = sorted(os.sched_getaffinity(0))
 FAULTY = os.path.join(ROOT, "tests", "cli", "standins", "faulty.py")
 
 
+def load_tests(loader, tests, pattern):
+    return fakes.Together(tests, 2)  # beside those that wait for a rank
+
+
 class Verify(Test):
     def setUp(self):
         super().setUp()
         self.hosts = self.file("hosts", "nodea\nnodeb\n")
 
     def launcher(self, faults):
-        return self.file("mpiexec", '#!/bin/sh\nexec "%s" "%s" "%s" "$@"\n' % (need("python3"), FAULTY, faults), 0o755)
+        return self.file("mpiexec", '#!/bin/sh\nexec "%s" -I -S "%s" "%s" "$@"\n' % (sys.executable, FAULTY, faults), 0o755)
 
     def words(self, faults="", n=4):
         """Two nodes that are this machine; MASTER_ADDR is an address that they really have, or loopback on a machine without any."""
         return ["-n", str(n), "--hostfile", self.hosts, "--launcher", self.launcher(faults), "--oversubscribe",
                 "--master-addr", self.address()] + (["--force"] if self.address() == "127.0.0.1" else [])
 
-    def address(self):
+    @staticmethod
+    @functools.lru_cache(None)
+    def address():
         found = re.findall(r"inet (\d+\.\d+\.\d+\.\d+)/\d+.*scope global", execute([need("ip"), "-4", "addr"]).out) if os.path.exists("/sbin/ip") or os.path.exists("/usr/sbin/ip") else []
         return found[0] if found else "127.0.0.1"
 
@@ -46,6 +57,19 @@ class Verify(Test):
             self.assertEqual([d for d in self.result["differences"] if d["kind"] == "master-address"], [])
         found = [d for d in self.result["differences"] if d["kind"] != "master-address"]
         return {d["kind"]: d for d in found}
+
+
+class WithFabric(Verify):
+    """With a libfabric that answers at once and offers cxi."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fabric = tempfile.mkdtemp(prefix="hpclaunch-test-")
+        cls.addClassCleanup(shutil.rmtree, cls.fabric)
+        fakes.libfabric(cls.fabric)
+
+    def with_fabric(self, **env):
+        return clean_env(LD_LIBRARY_PATH=self.fabric, FAKE_LIBFABRIC="all", **env)
 
 
 class AsPlanned(Verify):
@@ -147,14 +171,20 @@ class Frugal(Verify):
         self.assertLessEqual(ranks[0][0], 10, "\n".join(ranks[0][2]))
 
 
-class DoctorOfNodes(Verify):
-    """verify --doctor: each node examines itself, one finding of each kind with its nodes."""
+class DoctorOfNodes(WithFabric):
+    """verify --doctor: each node examines itself, one finding of each kind with its nodes. The libfabric and the Python of
+    this machine are asked in test_a_plain_line_of_one_node."""
     OF_THE_MACHINE = {"memlock", "open-files", "no-torch"}
 
-    def found(self, faults, *more, status=1, env=None):
+    def setUp(self):
+        super().setUp()
         home = os.path.join(self.folder, "home")
-        os.makedirs(home, exist_ok=True)
-        done = hpclaunch("verify", "--doctor", "--json", *self.words(faults), "--bind-via", "launcher", *more, env=env or clean_env(HOME=home))
+        os.makedirs(home)
+        python = self.file("bin/python3", fakes.python_of_doctor("/no/packages"), 0o755)
+        self.env = self.with_fabric(HOME=home, PATH=os.path.dirname(python) + ":" + os.environ["PATH"])
+
+    def found(self, faults, *more, status=1):
+        done = hpclaunch("verify", "--doctor", "--json", *self.words(faults), "--bind-via", "launcher", *more, env=self.env)
         result = json.loads(done.out)
         found = {one["id"]: one for one in result["findings"] if one["id"] not in self.OF_THE_MACHINE}
         if found:
@@ -174,15 +204,15 @@ class DoctorOfNodes(Verify):
     def test_both_nodes_in_one_line(self):
         _, found = self.found("set=TMPDIR=/gone")
         self.assertEqual(found["no-tmpdir"]["hosts"], ["nodea", "nodeb"])
-        done = hpclaunch("verify", "--doctor", *self.words("set=TMPDIR=/gone"), env=clean_env())
+        done = hpclaunch("verify", "--doctor", *self.words("set=TMPDIR=/gone"), env=self.env)
         self.assertEqual(done.out.count("[no-tmpdir]"), 1)
         self.assertRegex(done.out, r"(?m)^2 of 2 nodes answered$")
 
     def test_a_node_without_an_answer(self):
         result, found = self.found("fewer")
         self.assertEqual((result["answered"], found["no-answer"]["hosts"]), (1, ["nodeb"]))
-        _, found = self.found("hang", "--timeout", "4")
-        self.assertIn("no answer within 4 seconds", found["no-answer"]["message"])
+        _, found = self.found("hang", "--timeout", "3")
+        self.assertIn("no answer within 3 seconds", found["no-answer"]["message"])
 
     def test_a_plain_line_of_one_node(self):
         done = self.ok(hpclaunch("doctor", "--node", "--json", env=clean_env(RANK="7", TMPDIR="/gone")))
@@ -278,9 +308,9 @@ class Faults(Verify):
     def test_a_rank_that_hangs_is_named_and_ended(self):
         mark = "HPCLAUNCH_TEST_MARK=%d-%d" % (os.getpid(), time.time_ns())
         name, _, value = mark.partition("=")
-        found = self.kinds("hang", "--timeout", "2", env=clean_env(**{name: value}), status=1)
+        found = self.kinds("hang", "--timeout", "3", env=clean_env(**{name: value}), status=1)
         self.assertEqual(found["rank-silent"]["ranks"], [3])
-        self.assertIn("2 seconds", found["rank-silent"]["cause"])
+        self.assertIn("3 seconds", found["rank-silent"]["cause"])
         self.assertEqual(self.left(mark), [])
 
     def left(self, mark):
@@ -351,23 +381,27 @@ class Import(Verify):
         self.assertEqual([(d["kind"], d["ranks"], d["found"]) for d in json.loads(done.out)["differences"]],
                          [("import-variable", [0, 1], "RANK has another value")])
 
-    def test_torch_with_openmp_binding(self):
+    def test_openmp_binding(self):
+        """By GNU's library alone, as torch loads it, and by torch."""
         if len(ALLOWED) < 2:
             return
-        python = "/usr/bin/python3"
-        self.ok(hpclaunch("verify", "-n", "1", "--import", "torch", "--", python))
-        for env, name in (({"OMP_PROC_BIND": "true", "OMP_PLACES": "threads"}, "OMP_PROC_BIND=true"),
-                          ({"GOMP_CPU_AFFINITY": str(ALLOWED[0])}, "GOMP_CPU_AFFINITY=%d" % ALLOWED[0])):
-            with self.subTest(name):
-                done = hpclaunch("verify", "--json", "-n", "1", "--import", "torch", "--", python, env=clean_env(**env))
+        self.file("gomp.py", "import ctypes\nctypes.CDLL('libgomp.so.1')\n")
+        for module, python, env, name in (
+                ("gomp", sys.executable, {"OMP_PROC_BIND": "true", "OMP_PLACES": "threads"}, "OMP_PROC_BIND=true"),
+                ("gomp", sys.executable, {"GOMP_CPU_AFFINITY": str(ALLOWED[0])}, "GOMP_CPU_AFFINITY=%d" % ALLOWED[0]),
+                ("torch", fakes.python_with_torch(), {"OMP_PROC_BIND": "true", "OMP_PLACES": "threads"}, "OMP_PROC_BIND=true")):
+            def verify(*words, json=("--json",)):
+                return hpclaunch("verify", *json, "-n", "1", *words, "--import", module, "--", python, env=clean_env(PYTHONPATH=self.folder, **env))
+            with self.subTest(module + " " + name):
+                done = verify()
                 found = {d["kind"]: d for d in json.loads(done.out)["differences"]}
                 self.assertEqual(list(found), ["import-cpus"], str(done))
                 self.assertIn(name, found["import-cpus"]["cause"])
-                mended = self.ok(hpclaunch("verify", "-n", "1", *found["import-cpus"]["fix"].split(), "--import", "torch", "--", python, env=clean_env(**env)))
+                mended = self.ok(verify(*found["import-cpus"]["fix"].split(), json=()))
                 self.assertEqual(mended.out, "1 of 1 rank as planned on 1 node\n")
 
 
-class Preflight(Verify):
+class Preflight(WithFabric):
     def run_two(self, faults="", *more, env=None):
         return hpclaunch("run", "--preflight", *self.words(faults), *more, "--", "/bin/echo", "ran", env=env)
 
@@ -396,33 +430,26 @@ class Preflight(Verify):
         self.has(done, "preflight-node-silent", "nodeb:")
         self.assertEqual(done.out, "")
 
-    def libfabric(self):
-        """A stand-in that offers cxi, and the environment in which only nodes that keep LD_LIBRARY_PATH find it."""
-        path = os.path.join(self.folder, "libfabric.so.1")
-        if not os.path.exists(path):
-            execute([need("cc"), "-shared", "-fPIC", "-Wl,-soname,libfabric.so.1", "-o", path, os.path.join(ROOT, "tests", "probe", "fake_libfabric.c")])
-        return clean_env(LD_LIBRARY_PATH=self.folder, FAKE_LIBFABRIC="all", FI_PROVIDER="cxi")
-
     def test_a_provider_that_one_node_lacks(self):
         if self.address() == "127.0.0.1":
             return
-        done = self.ok(self.run_two(env=self.libfabric()))
+        done = self.ok(self.run_two(env=self.with_fabric(FI_PROVIDER="cxi")))
         self.assertEqual((done.out, "preflight" in done.err), ("ran\n" * 4, False), str(done))
-        done = self.ok(self.run_two("drop=LD_LIBRARY_PATH", env=self.libfabric()), 125)
+        done = self.ok(self.run_two("drop=LD_LIBRARY_PATH", env=self.with_fabric(FI_PROVIDER="cxi")), 125)
         self.has(done, "preflight-provider-missing", "nodeb: FI_PROVIDER=cxi")
         self.assertEqual((done.out, "nodea, " in done.err), ("", False), str(done))
-        done = self.ok(self.run_two("drop=LD_LIBRARY_PATH", "--force", env=self.libfabric()))
+        done = self.ok(self.run_two("drop=LD_LIBRARY_PATH", "--force", env=self.with_fabric(FI_PROVIDER="cxi")))
         self.assertEqual(done.out, "ran\n" * 4)
 
     def test_a_plugin_that_cannot_be_loaded(self):
         if self.address() == "127.0.0.1":
             return
-        done = self.ok(self.run_two(env=clean_env(NCCL_NET="AWS Libfabric")), 125)
+        done = self.ok(self.run_two(env=self.with_fabric(NCCL_NET="AWS Libfabric")), 125)
         self.has(done, "preflight-plugin-missing", "nodea, nodeb: NCCL_NET=AWS Libfabric")
 
     def test_nodes_are_asked_for_a_network_that_the_ranks_name(self):
         """Otherwise the launcher is started once before the job, and no Python."""
-        for env, starts in ((clean_env(), 1), (clean_env(NCCL_NET="Socket"), 1), (clean_env(FI_PROVIDER="tcp"), 2)):
+        for env, starts in ((self.with_fabric(), 1), (self.with_fabric(NCCL_NET="Socket"), 1), (self.with_fabric(FI_PROVIDER="cxi"), 2)):
             count = self.file("count", "")
             launcher = self.file("counting/mpiexec", '#!/bin/sh\necho >> "%s"\nexec "%s" "$@"\n' % (count, self.launcher("")), 0o755)
             words = [launcher if word.endswith("/mpiexec") else word for word in self.words()]
