@@ -328,6 +328,7 @@ endif()
 hpclaunch_unit_test(supervised LABEL supervised SOURCES tests/sys/supervised_test.cpp LINK hpclaunch_sys hpclaunch_model)
 add_executable(supervised_driver tests/sys/supervised_driver.cpp)
 target_link_libraries(supervised_driver PRIVATE hpclaunch_launcher hpclaunch_sys hpclaunch_model)
+target_include_directories(supervised_driver PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 add_test(NAME supervised.black-box
          COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/sys/supervised_test.py $<TARGET_FILE:supervised_driver>)
 set_tests_properties(supervised.black-box PROPERTIES LABELS supervised TIMEOUT 600)

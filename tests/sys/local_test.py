@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from support import LIMIT, Marked
+from support import HANDLED, LIMIT, Marked
 
 DRIVER = os.path.abspath(sys.argv.pop(1))
 SH = "/bin/sh"
@@ -175,11 +175,23 @@ print("got", got, flush=True)
 
     def test_second_interrupt_kills(self):
         job = self.started("-n", 2, SH, "-c", "trap '' INT TERM; echo ready; while :; do sleep 1; done")
-        while job.process.poll() is None:  # two that are not seen apart count as one
+        while job.process.poll() is None:  # two that are not seen apart count as one; more of them change nothing
             job.process.send_signal(signal.SIGINT)
-            time.sleep(0.1)
+            time.sleep(0.01)
         self.assertEqual(job.wait().status, 128 + signal.SIGKILL)
         job.until_gone()
+
+    def test_a_signal_after_the_launch_does_not_replace_its_status(self):
+        with tempfile.TemporaryDirectory() as folder:
+            fifo = os.path.join(folder, "fifo")
+            os.mkfifo(fifo)
+            for command, status in (("exit 3", 3), ("kill -TERM $$", 143), ("exit 0", 0)):
+                job = Job("--pause", fifo, "-n", 2, SH, "-c", command)
+                job.after_the_launch(fifo, *HANDLED)
+                self.assertEqual(job.wait().status, status, job.err)
+            job = Job("--pause", fifo, "--shim", "/no/shim", "/bin/true")  # nothing was started
+            job.after_the_launch(fifo, *HANDLED)
+            self.assertEqual(job.wait().status, 125, job.err)
 
     def test_nohup(self):
         job = self.started("-n", 2, SH, "-c", "echo ready; sleep 0.5; grep SigIgn /proc/$$/status",

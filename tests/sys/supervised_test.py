@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from support import LIMIT, Marked
+from support import HANDLED, LIMIT, Marked
 
 DRIVER = os.path.abspath(sys.argv.pop(1))
 PYTHON = sys.executable
@@ -380,6 +380,14 @@ while True: time.sleep(1000)
         job.process.send_signal(signal.SIGTERM)
         job.wait()
         self.assertEqual(job.status, 137)
+
+    def test_a_signal_after_the_launch_does_not_replace_its_status(self):
+        fifo = os.path.join(self.place.name, "fifo")
+        os.mkfifo(fifo)
+        for ends, status in (("end(1, 'exit=3')\nend(0)\nsys.exit(3)", 3), ("[end(rank) for rank in ranks]", 0)):
+            job = self.job(ends, "--pause", fifo, layout="2")
+            job.after_the_launch(fifo, *HANDLED)
+            self.assertEqual(job.wait().status, status, job.err)
 
     def test_nohup(self):
         job = self.job(self.SCRIPT, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)).until_ready()
