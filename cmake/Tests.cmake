@@ -256,7 +256,7 @@ set_tests_properties(local.black-box PROPERTIES LABELS local TIMEOUT 600)
 
 # ---- the command line, from outside: each topic is a program that gets the path of hpclaunch ------------
 if(TARGET hpclaunch)
-  foreach(topic usage docs terminal lint topo devices plan drift explain doctor prefixes local environment stage container start mps hydra openmpi mpi_standins supervise launchers allocations shapes verify after ddp identity programs agent torchrun outside profile profile_new sites site_choice examples script submit)
+  foreach(topic usage docs terminal lint topo devices plan drift explain doctor prefixes local endings environment stage container start mps hydra openmpi mpi_standins supervise launchers allocations shapes verify after ddp identity programs agent torchrun outside profile profile_new sites site_choice examples script submit)
     add_test(NAME cli.${topic}
              COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
     set_tests_properties(cli.${topic} PROPERTIES LABELS cli TIMEOUT 300)
