@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import support
+import allowed
 from support import ROOT, Test, clean_env, execute, hpclaunch, need
 
 IGNORED = {"memlock", "open-files"}  # of the machine that runs the tests
@@ -270,6 +271,7 @@ class Doctor(Test):
 
     def mounted(self, mounts, **env):
         """The rows in a mount namespace, after a shell has run `mounts` there."""
+        allowed.require("mounts")
         done = subprocess.run(["unshare", "-m", "sh", "-ec", mounts + '\nexec "$@"', "sh", support.HPCLAUNCH, "doctor", "--profile", "none", "--json",
                                "--python", self.python], env=clean_env(HOME=self.home, **env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertTrue(done.stdout, done.stderr)

@@ -14,6 +14,7 @@ import unittest
 import zipfile
 
 import support
+from allowed import needs
 from support import Test, clean_env, hpclaunch, need
 
 PREFIX = "import os, sys; os.write(1, sys.prefix.encode() + b'\\n')"
@@ -190,6 +191,7 @@ done
 """
 
 
+@needs("mounts")
 class Copper(Stage):
     """Stand-ins for its scripts: a bind mount in place of its own file system."""
 

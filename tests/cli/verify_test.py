@@ -9,6 +9,7 @@ import time
 
 import site_jobs
 import support
+import allowed
 from support import HOST, ROOT, Test, clean_env, execute, hpclaunch, need
 
 support.idle_stdin()
@@ -22,6 +23,7 @@ class Verify(Test):
         self.hosts = self.file("hosts", "nodea\nnodeb\n")
 
     def launcher(self, faults):
+        allowed.require("host name")
         return self.file("mpiexec", '#!/bin/sh\nexec "%s" "%s" "%s" "$@"\n' % (need("python3"), FAULTY, faults), 0o755)
 
     def words(self, faults="", n=4):

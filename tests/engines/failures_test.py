@@ -61,8 +61,7 @@ class Failures(engines.Test):
 
     def test_a_plan_that_one_node_misses_is_said(self):
         """Rank 0 has it there and cannot say it: the first rank of the other node does."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         done = self.hydra("--force", "--launcher-arg=-genvlist", "--launcher-arg=HOME", "--", "/bin/sleep", "0.3")
         self.ok(done, 125)
         self.assertEqual(done.err.count("HPCLAUNCH_PLAN is not set: the launcher did not pass it on"), 1, done.err)
@@ -76,8 +75,7 @@ class Failures(engines.Test):
         self.assertEqual((done.returncode, done.stdout.split()), (0, ["8000000"]), done.stderr)
 
     def test_hydra_in_a_slurm_job_has_the_order_of_srun(self):
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         reversed_hosts = ["--hostfile", self.file("reversed", "n2\nn1\n")]
         script = ["--", "/bin/sh", "-c", 'sleep 0.2; echo "$RANK $(hostname)"']
         done = self.allocation(2, *self.words("hydra", *reversed_hosts, *script))
@@ -131,8 +129,7 @@ class Failures(engines.Test):
 
     def test_program_missing_on_one_node(self):
         """A folder that only n1 has."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         only = self.cluster.run("n1", ["sh", "-c", "cp /bin/true /dev/shm/only-here"])
         self.assertEqual(only.returncode, 0)
         for name, done in (("slurm", self.slurm), ("openmpi", self.openmpi), ("hydra", self.hydra)):
@@ -210,8 +207,7 @@ class Failures(engines.Test):
         self.launcher_killed("n1", self.words("openmpi"), self.cluster.pbs(2, 2, **ROOT_MAY), signal.SIGTERM)
 
     def test_a_node_dies_under_slurm(self):
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         process = self.started("login", [*self.salloc(2), support.HPCLAUNCH, *self.words("slurm")])
         self.cluster.crash("n2")
         out, err = process.communicate(timeout=120)
@@ -222,8 +218,7 @@ class Failures(engines.Test):
 
     def test_a_node_dies_under_hydra_and_open_mpi(self):
         """The node resets its connections, as one that panics and boots again."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         for launcher in ("hydra", "openmpi"):
             with self.subTest(launcher):
                 begun = os.path.join(self.folder, "begun")

@@ -94,8 +94,7 @@ class Faults(InJob):
 
     def test_dead_node(self):
         """srun may end with 0 when a node has died: who counts the ends of ranks does not."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         for launcher in LAUNCHERS:
             with self.subTest(launcher):
                 script = "[ $NODE_RANK = 0 ] && exec sleep 4; exec sleep " + SLEEP
@@ -109,8 +108,7 @@ class Faults(InJob):
 
     def test_the_node_that_crashed_is_named_and_no_rank_elsewhere(self):
         """Of three nodes the second one crashes; the launcher ends the ranks of the others, which are not to blame."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         for launcher in LAUNCHERS:
             with self.subTest(launcher):
                 try:
@@ -232,8 +230,7 @@ class Faults(InJob):
 
     def test_verify_finds_swapped_hosts(self):
         """Ranks 0 and 1 on n2: the plan has them on n1, where all are told to meet."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         env = self.front("mpiexec.hydra", 'case $word in n1:2,n2:2) word=n2:2,n1:2;; esac')
         done = self.ok(self.do("hydra", command="verify", env=env), 1)
         self.has(done, "n1", "n2")
@@ -248,8 +245,7 @@ class Faults(InJob):
 
     def test_verify_finds_the_port_taken(self):
         """On n1, where rank 0 would listen; hpclaunch runs on another node."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         taker = self.cluster.popen("n1", [sys.executable, "-c", "import socket, time; s = socket.create_server(('', 29555)); print('ready', flush=True); "
                                           "time.sleep(100)"], stdout=subprocess.PIPE, text=True)
         try:
@@ -263,8 +259,7 @@ class Faults(InJob):
 
     def test_preflight_finds_a_provider_missing_on_one_node_of_three(self):
         """On n2 another file is mounted over the distribution's libfabric: one that offers nothing."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         real = os.path.realpath([line.split()[-1] for line in subprocess.run([engines.need("ldconfig"), "-p"], stdout=subprocess.PIPE, text=True).stdout.splitlines()
                                  if "libfabric.so.1 " in line][0])
         other = os.path.join(self.folder, "libfabric.so.1")
@@ -283,8 +278,7 @@ class Faults(InJob):
             self.cluster.run("n2", ["umount", real])
 
     def test_verify_finds_a_program_missing_on_one_node(self):
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         self.assertEqual(self.cluster.run("n1", ["cp", "/bin/true", "/dev/shm/only-n1"]).returncode, 0)
         done = self.ok(self.do("hydra", "--", "/dev/shm/only-n1", command="verify"), 1)
         self.has(done, "n2", "/dev/shm/only-n1")

@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from support import HANDLED, LIMIT, Marked
+from support import HANDLED, LIMIT, Marked, allowed
 
 DRIVER = os.path.abspath(sys.argv.pop(1))
 SH = "/bin/sh"
@@ -510,4 +510,4 @@ class Limits(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    sys.exit(allowed.run())
