@@ -40,7 +40,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 UNSHARE = ["--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
 NETWORK = "10.77"
 LOGIN_ADDRESS = NETWORK + ".255.254"
-READY_WITHIN = 90  # seconds; a cluster of 4 is up after 1
+READY_WITHIN = 300  # seconds; a cluster of 4 is up after 1
 DEVICES = 4
 
 

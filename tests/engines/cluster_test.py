@@ -42,7 +42,7 @@ class Ends(support.Test):
 
     def gone(self, cluster):
         folder = cluster.state.folder
-        end = time.monotonic() + 30
+        end = time.monotonic() + support.LIMIT
         while (mine(folder) or os.path.exists(folder)) and time.monotonic() < end:
             time.sleep(0.05)
         self.assertEqual(mine(folder), [])
@@ -59,7 +59,7 @@ class Ends(support.Test):
                             start_new_session=True)
         self.job = job
         self.addCleanup(self.end, job)
-        end = time.monotonic() + 30
+        end = time.monotonic() + support.LIMIT
         while not all(os.path.exists(cluster.path("tmp", "up-%d" % rank)) for rank in (0, 1)) and time.monotonic() < end:
             time.sleep(0.02)
         self.assertTrue(os.path.exists(cluster.path("tmp", "up-1")))
@@ -93,7 +93,7 @@ class Ends(support.Test):
         engines.own_nodes(cluster)  # in mode ports the keeper is no process 1: nothing but a signal that it can see ends its children
         os.kill(cluster.state.keeper, signal.SIGKILL)
         cluster.keeper.wait()
-        end = time.monotonic() + 20
+        end = time.monotonic() + support.LIMIT
         while mine(cluster.state.folder) and time.monotonic() < end:
             time.sleep(0.05)
         self.assertEqual(mine(cluster.state.folder), [])
@@ -173,7 +173,7 @@ class Looks(engines.Test):
         job = self.cluster.popen("n1", ["ssh", "n2", "echo up; sleep 500"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(job.stdout.readline(), "up\n")
         self.cluster.crash("n2")
-        self.assertIn("reset by peer", job.communicate(timeout=20)[1])
+        self.assertIn("reset by peer", job.communicate(timeout=support.LIMIT)[1])
         self.assertEqual(job.returncode, 255)
         self.assertRaises(Failed, self.cluster.crash, "n2")
         self.cluster.start("n2")

@@ -13,7 +13,7 @@ import time
 
 import engines
 from engines import support, wait_until
-from failures_test import ONE_ENDS, ROOT_MAY, SLEEP
+from failures_test import ALL_BEGIN, ONE_ENDS, ROOT_MAY, SLEEP
 
 
 LAUNCHERS = ("slurm", "hydra", "openmpi")
@@ -24,6 +24,7 @@ class InJob(engines.Test):
 
     def in_job(self, launcher, *words, env=None, ppn="2", command="run", nodes=2):
         """(node, command line, environment) of hpclaunch with this launcher where it is at home."""
+        self.own_nodes(launcher)
         argv = [support.HPCLAUNCH, command, "--launcher", launcher, "--ppn", ppn, "--oversubscribe", *self.meeting(), *words]
         if launcher == "slurm":
             return "login", [*self.salloc(nodes), *argv], env or self.cluster.environment("login")
@@ -31,7 +32,7 @@ class InJob(engines.Test):
 
     def do(self, launcher, *words, **more):
         node, argv, env = self.in_job(launcher, *words, **more)
-        done = self.cluster.run(node, argv, env=env, timeout=120)
+        done = self.cluster.run(node, argv, env=env, timeout=support.LIMIT)
         return support.Done(done.returncode, done.stdout.encode(errors="replace"), done.stderr.encode(errors="replace"))
 
     def one_ends(self, how):
@@ -47,7 +48,7 @@ class InJob(engines.Test):
         process = self.cluster.popen(node, argv, env, stdin=silent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         os.close(silent)
         try:
-            wait_until(lambda: len(os.listdir(begun)) == 2 * nodes or process.poll() is not None, 60, "the ranks did not begin")
+            wait_until(lambda: len(os.listdir(begun)) == 2 * nodes or process.poll() is not None, support.LIMIT, "the ranks did not begin")
             if process.poll() is None:
                 act()
             _, err = process.communicate(timeout=limit)
@@ -74,7 +75,7 @@ class Faults(InJob):
                 done = self.do(launcher, "--supervise", "--grace", "2", "--report", report, *self.one_ends(how))
                 self.ok(done, status)
                 self.has(done, "rank 1", "n1" if self.cluster.spaces else "", words)
-                self.assertLess(time.monotonic() - begin, 60)  # the others would sleep for a quarter of an hour
+                self.assertLess(time.monotonic() - begin, support.LIMIT)  # the others would sleep for a quarter of an hour
                 self.assertIn("1", json.dumps(self.report()))
                 self.nothing_left(but=["slurmstepd"])
 
@@ -99,7 +100,7 @@ class Faults(InJob):
             with self.subTest(launcher):
                 script = "[ $NODE_RANK = 0 ] && exec sleep 4; exec sleep " + SLEEP
                 try:
-                    status, err = self.while_it_runs(launcher, script, lambda: self.cluster.crash("n2"), 150)
+                    status, err = self.while_it_runs(launcher, script, lambda: self.cluster.crash("n2"), support.LIMIT)
                 finally:
                     self.cluster.start("n2")
                 self.assertNotEqual(status, 0, err)
@@ -112,7 +113,7 @@ class Faults(InJob):
         for launcher in LAUNCHERS:
             with self.subTest(launcher):
                 try:
-                    status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, lambda: self.cluster.crash("n2"), 150, nodes=3)
+                    status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, lambda: self.cluster.crash("n2"), support.LIMIT, nodes=3)
                 finally:
                     self.cluster.start("n2")
                 self.assertNotEqual(status, 0, err)
@@ -131,8 +132,8 @@ class Faults(InJob):
         """Its program goes on; when mpiexec ends, its connections have ended in any order, and records may be lost."""
         for launcher in ("hydra", "openmpi"):
             with self.subTest(launcher):
-                script = "[ $RANK = 1 ] && { sleep 1; kill -9 $PPID; }; exec sleep 4"
-                done = self.do(launcher, "--supervise", "--grace", "2", "--", "/bin/sh", "-c", script, nodes=3)
+                script = ALL_BEGIN + "[ $RANK = 1 ] && kill -9 $PPID; exec sleep 4"
+                done = self.do(launcher, "--supervise", "--grace", "2", "--", "/bin/sh", "-c", script, tempfile.mkdtemp(dir=self.folder), nodes=3)
                 self.assertNotEqual(done.status, 0)
                 self.assertNotIn("failed first", done.err)
         self.nothing_left(but=["slurmstepd"])
@@ -180,7 +181,7 @@ class Faults(InJob):
                              if pid not in self.before and os.path.basename(words.split()[0]).startswith(name)]
                     self.assertTrue(found)
                     self.assertEqual(self.cluster.run("login", ["kill", "-9", *found]).returncode, 0)
-                status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, kill, 60)
+                status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, kill, support.LIMIT)
                 self.assertNotEqual(status, 0, err)
                 self.nothing_left(but=["slurmstepd"])
 

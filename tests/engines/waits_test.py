@@ -17,7 +17,7 @@ class Waits(faults_test.InJob):
         self.own_nodes()
         begin = time.monotonic()
         try:
-            status, err = self.while_it_runs("hydra", "exec sleep " + SLEEP, lambda: self.cluster.crash("n2", silent=True), 240, nodes=3)
+            status, err = self.while_it_runs("hydra", "exec sleep " + SLEEP, lambda: self.cluster.crash("n2", silent=True), 600, nodes=3)
         finally:
             self.cluster.start("n2")
         self.assertNotEqual(status, 0, err)
@@ -45,7 +45,7 @@ class Waits(faults_test.InJob):
         silent, talker = os.pipe()
         process = self.cluster.popen(node, argv, env, stdin=silent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         os.close(silent)
-        late = threading.Timer(120, process.kill)
+        late = threading.Timer(600, process.kill)
         late.start()
         try:
             said = ""

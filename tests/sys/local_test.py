@@ -51,6 +51,14 @@ def parent(pid):
         return 0
 
 
+def name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def children(pid):
     return [int(p) for p in filter(str.isdigit, os.listdir("/proc")) if parent(p) == pid]
 
@@ -207,7 +215,13 @@ print("got", got, flush=True)
         self.assertEqual({line.split()[1] for line in job.out.splitlines()}, {b"0" * 16}, job.out)
 
     def test_stop_and_continue(self):
-        job = self.started("-n", 2, SH, "-c", "echo ready; sleep 1; echo on")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        fifo = os.path.join(folder.name, "fifo")
+        os.mkfifo(fifo)
+        both = os.open(fifo, os.O_RDWR)  # a rank's open waits for no one
+        self.addCleanup(os.close, both)
+        job = self.started("-n", 2, SH, "-c", "echo ready; read line <$0; echo on", fifo)
         ranks = [p for p in job.pids() if p not in job.chain()]
         job.process.send_signal(signal.SIGTSTP)
 
@@ -217,6 +231,7 @@ print("got", got, flush=True)
 
         job.until(lambda: all(state(p) == "T" for p in ranks + [job.process.pid]), "a stop")
         job.process.send_signal(signal.SIGCONT)
+        os.write(both, b"\n\n")
         self.assertEqual(job.wait().status, 0)
 
     def test_interrupt_from_a_terminal_comes_once(self):
@@ -350,9 +365,10 @@ class NothingSurvives(unittest.TestCase):
                 self.assertEqual(shell.wait(LIMIT), 3)
             else:
                 limit = time.monotonic() + LIMIT
-                while not any(map(children, children(shell.pid))) and time.monotonic() < limit:
+                guards = []
+                while not guards and time.monotonic() < limit:
                     time.sleep(0.01)
-                guards = [p for p in children(shell.pid) if children(p)]
+                    guards = [p for p in children(shell.pid) if name_of(p) == "hpl-guard" and children(p)]
                 os.kill(children(guards[0])[0], signal.SIGKILL)
                 self.assertEqual(shell.wait(LIMIT), 137)
             with open(note) as file:
@@ -450,7 +466,7 @@ class Output(unittest.TestCase):
 
     def test_signals_are_heard_while_nobody_reads(self):
         job = Job("-n", 2, "/usr/bin/yes")
-        time.sleep(0.5)  # the pipe is full by now, or will be: either way nobody reads
+        os.read(job.process.stdout.fileno(), 2)  # signals are heard; the pipe is full now, or will be
         job.process.send_signal(signal.SIGTERM)
         job.until(lambda: not [p for p in job.pids() if p not in job.chain()], "the end of the ranks")
         job.process.send_signal(signal.SIGTERM)

@@ -12,7 +12,7 @@ import time
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
 import allowed  # noqa: E402,F401
 
-LIMIT = 120  # seconds
+LIMIT = 300  # seconds
 HANDLED = (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP)
 
 
