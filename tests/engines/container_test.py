@@ -58,6 +58,7 @@ class Container(engines.Test):
 
     def setUp(self):
         super().setUp()
+        self.own_nodes()
         self.root = os.path.join(self.folder, "root")
         make_root(self.root)
         self.profile_file = self.file("podman.json", json.dumps(
@@ -131,7 +132,7 @@ class Container(engines.Test):
         process = subprocess.Popen(argv, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                    env=support.clean_env(USER="root"))
         try:
-            wait_until(lambda: all(os.path.exists("%s/begun.%d" % (self.folder, r)) for r in range(2)), support.LIMIT, "the ranks have not begun")
+            wait_until(lambda: all(os.path.exists("%s/begun.%d" % (self.folder, r)) for r in range(2)) or process.poll() is not None, support.LIMIT, "the ranks have not begun")
             process.send_signal(how)
             process.communicate(timeout=support.LIMIT)  # without an init process in the container an hour of grace would pass
             left = lambda: subprocess.run(["pgrep", "-f", "%s|sleep 7%d" % (self.root, os.getpid())], stdout=subprocess.PIPE).stdout.split()
@@ -199,6 +200,7 @@ class EnteredBySrun(engines.Test):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        engines.own_nodes(cls.cluster)  # its containers are mount namespaces
         plugin, images = cls.cluster.path("containers.so"), cls.cluster.path("images")
         subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", plugin, os.path.join(engines.HERE, "containers_spank.c")], check=True)
         os.mkdir(images)
