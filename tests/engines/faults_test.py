@@ -174,6 +174,7 @@ class Faults(InJob):
 
     def test_launcher_killed(self):
         """KILL reaches the launcher alone: its ranks, on all nodes, end all the same."""
+        self.own_nodes()  # else the launcher is not among the cluster's processes
         for launcher, name in zip(LAUNCHERS, ("srun", "mpiexec", "mpirun")):
             with self.subTest(launcher):
                 def kill():
@@ -188,6 +189,7 @@ class Faults(InJob):
     # ---- verify, and preflight ----
 
     def test_verify_says_one_line(self):
+        self.own_nodes()  # by name
         for launcher in LAUNCHERS:
             with self.subTest(launcher):
                 done = self.ok(self.do(launcher, command="verify"))
@@ -196,6 +198,7 @@ class Faults(InJob):
 
     def test_verify_examines_running_ranks(self):
         """The program is stopped when all ranks have reported, without a word of the launcher that looks like a failure of ours."""
+        self.own_nodes()  # by name
         for launcher in LAUNCHERS:
             with self.subTest(launcher):
                 done = self.ok(self.do(launcher, "--after", "2", "--", "/bin/sleep", SLEEP, command="verify"))
@@ -203,6 +206,7 @@ class Faults(InJob):
                 self.nothing_left(but=["slurmstepd"])
 
     def test_verify_finds_what_a_running_rank_undoes(self):
+        self.own_nodes()  # by name
         if len(engines.ALLOWED) < 2:
             return
         script = "[ $RANK = 3 ] && exec taskset -c %d sleep %s; exec sleep %s" % (min(engines.ALLOWED), SLEEP, SLEEP)
@@ -222,6 +226,7 @@ class Faults(InJob):
         return dict(env, PATH=os.path.join(self.folder, "front") + ":" + env["PATH"])
 
     def test_verify_finds_a_wrong_mask(self):
+        self.own_nodes()  # by name
         if len(engines.ALLOWED) < 2:
             return
         env = self.front("srun", "case $word in --cpu-bind=mask_cpu:*) word=--cpu-bind=mask_cpu:%s;; esac" % hex(1 << min(engines.ALLOWED)))
