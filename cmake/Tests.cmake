@@ -40,6 +40,7 @@ hpclaunch_unit_test(base SOURCES
 # ---- the house: who includes whom, words, links, the installed tree ------------------------------------------
 add_test(NAME house.layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/layers.py)
 add_test(NAME house.layers-self-test COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/layers.py --self-test)
+add_test(NAME house.needs COMMAND bash ${PROJECT_SOURCE_DIR}/tests/needs_test.sh)
 add_test(NAME docs.links COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/links.py ${PROJECT_SOURCE_DIR})
 add_test(NAME docs.messages COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/messages --check)
 add_test(NAME docs.words COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/messages --words)
@@ -47,7 +48,7 @@ if(HPCLAUNCH_FETCH STREQUAL "OFF")  # libraries are installed where they are not
   add_test(NAME house.configure COMMAND sh ${PROJECT_SOURCE_DIR}/tests/configure_test.sh ${CMAKE_COMMAND})
   set_tests_properties(house.configure PROPERTIES LABELS house TIMEOUT 300)
 endif()
-set_tests_properties(house.layers house.layers-self-test docs.links docs.messages docs.words PROPERTIES LABELS house TIMEOUT 60)
+set_tests_properties(house.layers house.layers-self-test house.needs docs.links docs.messages docs.words PROPERTIES LABELS house TIMEOUT 60)
 if(TARGET hpclaunch)
   add_test(NAME house.install
            COMMAND sh ${PROJECT_SOURCE_DIR}/tests/install_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR})
