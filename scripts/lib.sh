@@ -27,6 +27,8 @@ torch|python3-torch|python3-torch|PyTorch, for examples/train_ddp.py
 needs_demo="$needs_build$needs_torch"
 # What `scripts/test --quick` runs needs no launcher and no second compiler.
 needs_quick="$needs_build"'
+python3|python3|python3|the tests, which are Python programs
+git|git|git|the test of the example hook for a repository of profiles
 Catch2|catch2|catch-devel|library Catch2 2.13 or 3
 lstopo|hwloc|hwloc|tests of hwloc XML files
 strace|strace|strace|tests that count system calls
@@ -83,6 +85,8 @@ clang_works() {
     [ "$(clang -dumpversion | cut -d. -f1)" -ge 14 ]
 }
 
+# A check that cannot be made, because what it asks with is missing, answers no: then more is named than is missing, and
+# the package manager knows better. A yes would leave a package out.
 is_there() {
   case $1 in
     compiler) compiles_cpp20 ;;
@@ -97,7 +101,7 @@ is_there() {
     musl) have musl-gcc ;;
     torch) [ -n "$(find_python)" ] ;;
     jsonschema) python3 -c 'import jsonschema' >/dev/null 2>&1 || /usr/bin/python3 -c 'import jsonschema' >/dev/null 2>&1 ;;
-    venv) /usr/bin/python3 -c 'import ensurepip' >/dev/null 2>&1 || ! [ -x /usr/bin/python3 ] ;;
+    venv) makes_venv python3 && { ! [ -x /usr/bin/python3 ] || makes_venv /usr/bin/python3; } ;;
     hydra) have mpiexec.hydra ;;
     lua5.3) have lua5.3 || have lua ;;
     slurmctld | munged | ip) have "$1" || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ] ;;
@@ -114,6 +118,8 @@ is_there() {
     *) have "$1" ;;
   esac
 }
+
+makes_venv() { "$1" -c 'import ensurepip, venv' >/dev/null 2>&1; }
 
 # The first Python that can import torch: the user's choice, the user's own, the distribution's.
 find_python() {
@@ -154,8 +160,12 @@ apt_install() {
   if [ -z "$(find /var/lib/apt/lists -maxdepth 1 -name '*Packages*' -mtime -1 2>/dev/null | head -n 1)" ]; then
     as_root apt-get update -qq
   fi
-  local get=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends)
-  as_root "${get[@]}" "$@" >/dev/null || { as_root apt-get update -qq && as_root "${get[@]}" "$@" >/dev/null; }
+  local get=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends) known
+  # One name that this release does not have would keep all the others out.
+  mapfile -t known < <(apt-cache --no-all-versions show "$@" 2>/dev/null | sed -n 's/^Package: //p' | sort -u)
+  [ "${#known[@]}" -gt 0 ] || return 1
+  as_root "${get[@]}" "${known[@]}" >/dev/null ||
+    { as_root apt-get update -qq && as_root "${get[@]}" "${known[@]}" >/dev/null; }
 }
 
 dnf_install() {
@@ -182,27 +192,36 @@ use_side_installs() {
   return 0
 }
 
+# install_rows ROWS: with the package manager of this machine.
+install_rows() {
+  local names
+  if have apt-get; then names=$(printf '%s\n' "$1" | column 2); else names=$(printf '%s\n' "$1" | column 3); fi
+  say "installing with $(package_tool): $names"
+  # Words on purpose: each name is an argument.
+  # shellcheck disable=SC2086
+  case "$(package_tool)" in
+    apt-get) apt_install $names || echo "apt-get could not install all of them" ;;
+    dnf) dnf_install $names || echo "dnf could not install all of them" ;;
+    *) echo "neither apt-get nor dnf is here" ;;
+  esac
+  hash -r
+  use_side_installs
+}
+
 # install_needs LIST: installs what is missing and prints what that is. Sets `still_missing` (rows). Without root,
 # libraries that are missing are downloaded by CMake (`fetch`). Returns 1 when nothing can be built.
 install_needs() {
-  local list=$1 missing names
+  local list=$1 missing before=
   use_side_installs
   missing=$(missing_of "$list")
   fetch=()
-  if [ -n "$missing" ] && can_be_root; then
-    if have apt-get; then names=$(printf '%s\n' "$missing" | column 2); else names=$(printf '%s\n' "$missing" | column 3); fi
-    say "installing with $(package_tool): $names"
-    # Words on purpose: each name is an argument.
-    # shellcheck disable=SC2086
-    case "$(package_tool)" in
-      apt-get) apt_install $names || echo "apt-get could not install all of them" ;;
-      dnf) dnf_install $names || echo "dnf could not install all of them" ;;
-      *) echo "neither apt-get nor dnf is here" ;;
-    esac
-    hash -r
-    use_side_installs
+  # Again as long as the answer changes: what was installed may take something else away (a newer compiler without its
+  # C++ library is the one that Clang chooses).
+  while [ -n "$missing" ] && [ "$missing" != "$before" ] && can_be_root; do
+    before=$missing
+    install_rows "$missing"
     missing=$(missing_of "$list")
-  fi
+  done
   still_missing=$missing
   [ -z "$missing" ] && return 0
   explain_missing "$missing"

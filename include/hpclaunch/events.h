@@ -19,6 +19,7 @@
 
 #include <array>
 #include <csignal>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -73,6 +74,16 @@ void take_lines(std::string& begun, Use use) {
 
 sigset_t signal_set(const std::vector<int>& signals);
 bool is_ignored(int signal);
+
+/// Without those that this process ignores: under nohup, HUP has no effect.
+sigset_t unless_ignored(std::initializer_list<int> signals);
+
+/// Blocks them, unless they are ignored, until this process exits or becomes another program, and returns them. A launch
+/// that is over has its exit status: a signal that comes while a report is written must not replace it.
+sigset_t hold(std::initializer_list<int> signals);
+
+/// INT, TERM or HUP that came while held, and that nobody has taken; 0 for none.
+int held_signal();
 
 /// While it lives, these signals are blocked and come out of a descriptor instead.
 class Signals {

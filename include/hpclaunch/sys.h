@@ -82,7 +82,7 @@ class GrowingFile {
 };
 
 /// Replaces this process. Returns only on failure: `program_not_found`, `not_executable` or `system`.
-/// Descriptors in `keep` stay open in the new program; whatever else we opened does not.
+/// The new program's signal mask is empty; a signal that was held ends this process. Descriptors in `keep` stay open in the new program; whatever else we opened does not.
 Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env,
            const std::vector<int>& keep = {});
 
@@ -141,7 +141,7 @@ inline constexpr long kStartPatience = 30'000;  // ms
 /// Runs `argv` and gives each line of its stdout, without the newline, to `line` with the UNIX time of
 /// its arrival; stderr is ours. `late` is called once, after kStartPatience. Its stdin stays open and empty. When the limit has passed,
 /// when `enough` says so after a line, or at SIGINT, SIGTERM or SIGHUP, it gets TERM and, `grace_seconds` later, KILL, and so does everything
-/// that it has started and that has become our child.
+/// that it has started and that has become our child. The three are held from then on.
 /// Errors: as exec; `system` when there is no pipe or process.
 Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot& env,
                         double limit_seconds, double grace_seconds,
@@ -198,7 +198,7 @@ struct Ending {
 /// started, have ended; docs/reference/local-launcher.md. The status is the first failed rank's, 128+n for signal
 /// n, 0 when all ended well. The failure report goes to stderr.
 /// `env` is the environment of every rank (HPCLAUNCH_PLAN in it), `shim` an absolute path.
-/// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT meanwhile.
+/// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT, and holds them until the exit.
 /// Errors: `program_not_found` and `not_executable` for the shim, `system`; nothing runs then.
 Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim);
 

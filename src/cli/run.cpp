@@ -109,7 +109,7 @@ int launch(const RunArgs& args, Session& session, Prepared& prepared, job::RunRe
   if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));
   const Result<sys::Ending> ending = job::start(prepared, stage_lines(session), record.attempts);
   if (!ending) return fail(record, ending.error(), session);
-  if (request.profile_start) measure(args, prepared, record, session);
+  if (request.profile_start && !record.attempts.empty()) measure(args, prepared, record, session);
   return ending->status;
 }
 

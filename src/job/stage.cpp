@@ -347,20 +347,12 @@ class Staging {
   int interrupted_ = 0;
 };
 
-// Signals come between the steps, too: they are held until the next one hears of them.
-std::vector<int> heard_signals() {
-  std::vector<int> heard;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-    if (!sys::is_ignored(signal)) heard.push_back(signal);
-  return heard;
-}
-
 }  // namespace
 
 Result<sys::Ending> staged(const Prepared& prepared, const StageLines& lines,
                            const std::function<Result<sys::Ending>()>& job) {
   constexpr int kSignalled = 128;
-  sys::Signals held(sys::signal_set(heard_signals()));
+  sys::Signals held(sys::hold({SIGINT, SIGTERM, SIGHUP}));  // they come between the steps, too
   Staging staging(prepared, lines);
   const Status in = staging.in();
   int signal = staging.interrupted();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "hpclaunch/events.h"
 #include "hpclaunch/wire.h"
 #include "job/container.h"
 #include "job/stage.h"
@@ -12,6 +13,7 @@ namespace hpclaunch::job {
 
 namespace {
 
+constexpr int kSignalled = 128;
 constexpr int kMpsSeconds = 60;  // for a daemon to be ready, and for all of them to end
 
 std::vector<std::string> mps_command(const std::vector<std::string>& action) {
@@ -66,6 +68,14 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
 
 Result<sys::Ending> start_at(const Prepared& prepared, const StageLines& lines) {
   const double now = sys::wall_clock();
+  if (const int signal = sys::held_signal(); signal != 0) {
+    lines(fmt::format("not started: {}", sys::signal_name(signal)), true);
+    sys::Ending none;
+    none.status = kSignalled + signal;
+    none.started = now;
+    none.passed_on = signal;
+    return none;
+  }
   Result<sys::Ending> ending = start_ranks(prepared);
   if (ending) ending->started = now;
   if (ending && uses_mps(prepared.plan)) stop_mps(prepared, lines);
@@ -91,7 +101,7 @@ Result<sys::Ending> start_attempts(Prepared& prepared, const StageLines& lines,
     if (most == 0 || ending->status == 0) return ending;
     if (const std::string fault = same_fault(attempts); !fault.empty()) lines(fault, true);
     if (static_cast<int>(made) > most || !can_restart(*ending) ||
-        past_signal(prepared.plan.time_limit_signal))
+        past_signal(prepared.plan.time_limit_signal) || sys::held_signal() != 0)
       return ending;
     if (const Status planned = plan_restart(prepared); !planned) {
       lines(fmt::format("no restart: {}", planned.error().message), true);

@@ -61,7 +61,7 @@ class Follower {
         id_(id),
         session_(session),
         pace_(session.env),
-        signals_(sys::signal_set({SIGINT, SIGTERM, SIGHUP})) {
+        signals_(sys::hold({SIGINT, SIGTERM, SIGHUP})) {
     name_output(script.output.empty() ? std::string(system_.output_name) : script.output);
   }
 

@@ -188,7 +188,7 @@ Result<Ended> listen_to(const std::vector<std::string>& argv, const EnvSnapshot&
   Pipe output;
   if (!input.open() || !output.open()) return system_error("cannot create a pipe");
   const Subreaper reaper;
-  Signals signals(unless_ignored({SIGINT, SIGTERM, SIGHUP}));
+  Signals signals(hold({SIGINT, SIGTERM, SIGHUP}));
   const Result<pid_t> pid = start_program(argv, &env.entries(),
                                           {.input = input.read_end,
                                            .output = output.write_end,

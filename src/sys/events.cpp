@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <ctime>
 #include <iterator>
+#include <vector>
 
 namespace hpclaunch::sys {
 namespace {
@@ -89,6 +90,27 @@ sigset_t signal_set(const std::vector<int>& signals) {
 bool is_ignored(int signal) {
   struct sigaction action {};
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+sigset_t unless_ignored(std::initializer_list<int> signals) {
+  std::vector<int> heard;
+  for (const int signal : signals)
+    if (!is_ignored(signal)) heard.push_back(signal);
+  return signal_set(heard);
+}
+
+sigset_t hold(std::initializer_list<int> signals) {
+  const sigset_t set = unless_ignored(signals);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+int held_signal() {
+  sigset_t pending;
+  sigpending(&pending);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (sigismember(&pending, signal) == 1) return signal;
+  return 0;
 }
 
 Signals::Signals(const sigset_t& set) {

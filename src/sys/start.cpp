@@ -98,8 +98,14 @@ Result<pid_t> start_program(const std::vector<std::string>& argv,
 Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env,
            const std::vector<int>& keep) {
   for (const int fd : keep) fcntl(fd, F_SETFD, 0);
-  execve(argv[0].c_str(), pointers(argv).data(), pointers(env.entries()).data());
+  const std::vector<char*> words = pointers(argv);
+  const std::vector<char*> variables = pointers(env.entries());
+  sigset_t held;
+  const sigset_t none = signal_set({});
+  sigprocmask(SIG_SETMASK, &none, &held);  // as for the programs that are started beside us
+  execve(words[0], words.data(), variables.data());
   const int why = errno;
+  sigprocmask(SIG_SETMASK, &held, nullptr);
   for (const int fd : keep) fcntl(fd, F_SETFD, FD_CLOEXEC);
   return exec_error(argv[0], why);
 }
@@ -108,13 +114,6 @@ void fill_standard_files() {
   int fd = 0;
   while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
   if (fd > STDERR_FILENO) close(fd);
-}
-
-sigset_t unless_ignored(std::initializer_list<int> signals) {
-  std::vector<int> heard;
-  for (const int signal : signals)
-    if (!is_ignored(signal)) heard.push_back(signal);
-  return signal_set(heard);
 }
 
 }  // namespace hpclaunch::sys

@@ -55,9 +55,6 @@ Result<pid_t> start_program(const std::vector<std::string>& argv,
 /// Opens /dev/null as 0, 1 and 2 where they are closed, or another file would get such a number.
 void fill_standard_files();
 
-/// Without those that this process ignores: under nohup, HUP has no effect.
-sigset_t unless_ignored(std::initializer_list<int> signals);
-
 /// What goes on to the ranks.
 inline constexpr std::initializer_list<int> kForwarded = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                                           SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};

@@ -8,6 +8,7 @@ import shutil
 import sys
 
 import support
+from allowed import MOUNTS, needs
 from support import Test, clean_env, hpclaunch, need
 
 # exec [options] DIR PROGRAM...: the image's .env wins over the host's variables; PATH and HOME are set anew.
@@ -66,6 +67,7 @@ class Container(Test):
                 given += [option, value]
         return hpclaunch(command, "--launcher", "local", *given, *words, env=env or self.env(), cwd=self.folder)
 
+    @needs(MOUNTS)
     def test_values_and_the_images_own(self):
         sets = [word for name, value in ODD.items() for word in ("--set", "%s=%s" % (name, value))]
         done = self.run_in("-n", "2", *sets, "--", "sh", "-c", "cat /proc/self/environ > out.$RANK; pwd > cwd.$RANK")
@@ -86,11 +88,13 @@ class Container(Test):
             with open(os.path.join(self.folder, "cwd.%d" % rank)) as file:
                 self.assertEqual(file.read().strip(), self.folder)
 
+    @needs(MOUNTS)
     def test_unset_holds_against_the_image(self):
         done = self.run_in("-n", "1", "--unset", "MASTER_PORT", "--", "sh", "-c", "echo [$MASTER_PORT]")
         self.ok(done)
         self.assertEqual(done.out, "[]\n", str(done))
 
+    @needs(MOUNTS)
     def test_verify_inside_without_shell_or_python(self):
         for name in ("sh", "env", "cat", "sleep", "grep"):
             os.unlink(os.path.join(self.root, "bin", name))
@@ -107,6 +111,7 @@ class Container(Test):
         self.assertEqual(at, sorted(at), done.out)
         self.assertIn("--bind=%s:/engines" % self.bin, words)
 
+    @needs(MOUNTS)
     def test_refused(self):
         for words, status, part in [
                 (["--container-engine", "docker", "--", "sh"], 125, "docker cannot run ranks"),
@@ -131,6 +136,7 @@ class Container(Test):
         self.assertEqual(done.status, 125, str(done))
         self.assertIn("(status 255): FATAL: unknown flag: --no-such-flag", done.err)
 
+    @needs(MOUNTS)
     def test_status_and_signal_of_the_program(self):
         self.assertEqual(self.run_in("-n", "1", "--", "sh", "-c", "exit 7").status, 7)
         self.assertEqual(self.run_in("-n", "1", "--", "sh", "-c", "kill -9 $$").status, 137)
@@ -140,6 +146,7 @@ class Container(Test):
         self.ok(done)
         self.assertIn("--container, by apptainer (found at %s/apptainer)" % self.bin, " ".join(done.out.split()))
 
+    @needs(MOUNTS)
     def test_a_secret_is_not_in_the_wire(self):
         done = self.run_in("-n", "1", "--set", "MY_TOKEN=hush", "--", "sh", "-c", "echo $MY_TOKEN")
         self.ok(done)

@@ -11,6 +11,7 @@ import tempfile
 
 import fakes
 import support
+import allowed
 from support import ROOT, Test, clean_env, execute, hpclaunch, need
 
 IGNORED = {"memlock", "open-files"}  # of the machine that runs the tests
@@ -291,6 +292,7 @@ class Doctor(Test):
 
     def mounted(self, mounts, **env):
         """The rows in a mount namespace, after a shell has run `mounts` there."""
+        allowed.require("mounts")
         done = subprocess.run(["unshare", "-m", "sh", "-ec", mounts + '\nexec "$@"', "sh", support.HPCLAUNCH, "doctor", "--profile", "none", "--json",
                                "--python", self.python], env=self.env(**env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertTrue(done.stdout, done.stderr)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import support
+from allowed import needs
 from support import Test, clean_env, cpu_list, execute, hpclaunch, need
 
 ALLOWED = os.sched_getaffinity(0)
@@ -143,6 +144,7 @@ class Ranks(Test):
         self.assertGreater(sum("write(" in line for line in ours), size // (64 << 10))
         self.assertLess(len(ours), size // (3 << 10))  # 8,500 by pages
 
+    @needs("own mounts")
     def test_a_launcher_is_asked_once_for_its_version(self):
         """Its answer is kept for as long as the file stays the same; what others could have written is not believed."""
         need("strace")

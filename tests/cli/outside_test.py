@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import support
+from allowed import needs
 from support import HOST, Test, clean_env, execute, hpclaunch
 
 PROFILE = {"schema": 1, "name": "site", "doc": "x", "launcher": "slurm", "scheduler": "slurm", "job": {"account": "PROJECT"},
@@ -261,6 +262,7 @@ class Address(Outside):
                 self.assertEqual(done.err, "")
         self.ok(hpclaunch("run", *words, "--force", "--", "/bin/true", env=clean_env(MASTER_ADDR="192.0.2.1")))
 
+    @needs("network")
     def test_a_link_local_address_of_this_machine(self):
         """With its scope it is one of this node's; without it nothing can connect to it."""
         inside = 'ip link set lo up && ip address add fe80::77/64 dev lo nodad && exec "$@"'

@@ -6,6 +6,7 @@ import re
 import shutil
 
 import support
+from allowed import needs
 from site_jobs import AURORA_LIST, PALS, SiteTest
 from support import hpclaunch
 
@@ -112,6 +113,7 @@ class WhichSite(SiteTest):
         path, env = self.site_profile(mode=0o666, signal="another")  # not this job's: said, and left alone
         self.has(self.ok(hpclaunch("run", "-n", "1", "--", "/bin/true", env=env)), "[profile-unusable]")
 
+    @needs("mounts")
     def test_owners_that_are_trusted(self):
         """The installation's owner and those that the administrator lists; others are refused with a hint that helps."""
         if os.geteuid() != 0:

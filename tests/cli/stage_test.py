@@ -15,6 +15,7 @@ import zipfile
 
 import fakes
 import support
+from allowed import needs
 from support import Test, clean_env, hpclaunch, need
 
 PREFIX = "import os, sys; os.write(1, sys.prefix.encode() + b'\\n')"
@@ -230,6 +231,7 @@ done
 """
 
 
+@needs("mounts")
 class Copper(Stage):
     """Stand-ins for its scripts: a bind mount in place of its own file system."""
 

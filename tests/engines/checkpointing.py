@@ -40,12 +40,12 @@ def meet():
     where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     if RANK == 0:
         with socket.create_server(("", where[1])) as server:
-            server.settimeout(60)
+            server.settimeout(300)
             return [lines(server.accept()[0]) for _ in range(1, WORLD)]
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while True:
         try:
-            return [lines(socket.create_connection(where, 60))]
+            return [lines(socket.create_connection(where, 300))]
         except OSError:
             if time.monotonic() > end:
                 raise

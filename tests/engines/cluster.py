@@ -40,7 +40,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 UNSHARE = ["--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
 NETWORK = "10.77"
 LOGIN_ADDRESS = NETWORK + ".255.254"
-READY_WITHIN = 90  # seconds; a cluster of 4 is up after 1
+READY_WITHIN = 300  # seconds; a cluster of 4 is up after 1
 DEVICES = 4
 
 
@@ -303,12 +303,12 @@ class Keeper:
                 except ProcessLookupError:
                     pass
             else:
-                for pid in descendants(os.getpid()):
+                for pid in descendants(os.getpid()) + users(self.state.path("slurm.conf")):
                     try:
                         os.kill(pid, signal.SIGKILL)
                     except ProcessLookupError:
                         pass
-            if not reap():
+            if not reap() and (self.spaces or not users(self.state.path("slurm.conf"))):
                 break
             time.sleep(0.01)
         shutil.rmtree(self.state.folder, ignore_errors=True)
@@ -329,6 +329,19 @@ def descendants(pid):
     for child in children(pid):
         found += [child] + descendants(child)
     return found
+
+
+def users(configuration):
+    """Processes with this SLURM_CONF: in mode ports a slurmd that was started again, and jobs, need not descend from the keeper."""
+    found = []
+    for pid in numbered():
+        try:
+            with open("/proc/%d/environ" % pid, "rb") as file:
+                if b"SLURM_CONF=" + os.fsencode(configuration) in file.read().split(b"\0") and pid != os.getpid():
+                    found.append(pid)
+        except OSError:
+            continue
+    return [pid for pid in found if birth(pid) is not None]
 
 
 def inside(pid):
@@ -432,12 +445,12 @@ class Cluster:
             return
         for name in TOOLS:
             tool(name)
-        mode = mode or os.environ.get("HPCLAUNCH_TEST_CLUSTER")
-        if mode is None:
-            works, why = namespaces_work()
+        mode, self.why = mode or os.environ.get("HPCLAUNCH_TEST_CLUSTER"), "HPCLAUNCH_TEST_CLUSTER"
+        if not mode:
+            works, self.why = namespaces_work()
             mode = "namespaces" if works else "ports"
             if not works:
-                print("cluster: no namespaces here (%s): mode ports" % why, file=sys.stderr)
+                print("cluster: no namespaces here (%s): mode ports" % self.why, file=sys.stderr)
         folder = tempfile.mkdtemp(prefix="hpclaunch-cluster-")
         os.chmod(folder, 0o755)  # munged wants its socket to be reachable
         self._write(folder, mode=mode, nodes=nodes, shape=shape, piped=piped, port=6817 if mode == "namespaces" else free_ports(nodes + 2))

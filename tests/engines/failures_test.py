@@ -13,13 +13,15 @@ from engines import support, wait_until
 ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 SLEEP = "987"
 # Rank 1 ends as told after all have begun; the others would sleep.
-ONE_ENDS = "touch $0/up-$RANK; while [ $(ls $0 | wc -l) -lt $WORLD_SIZE ]; do sleep 0.05; done; [ $RANK = 1 ] && { %s; }; exec sleep " + SLEEP
+ALL_BEGIN = "touch $0/up-$RANK; while [ $(ls $0 | wc -l) -lt $WORLD_SIZE ]; do sleep 0.05; done; "
+ONE_ENDS = ALL_BEGIN + "[ $RANK = 1 ] && { %s; }; exec sleep " + SLEEP
 
 
 class Failures(engines.Test):
     nodes = 2
 
     def words(self, launcher, *more):
+        self.own_nodes(launcher)
         return ["run", "--launcher", launcher, "--ppn", "2", "--oversubscribe", *self.meeting(), *more]
 
     def one_ends(self, how):
@@ -61,8 +63,7 @@ class Failures(engines.Test):
 
     def test_a_plan_that_one_node_misses_is_said(self):
         """Rank 0 has it there and cannot say it: the first rank of the other node does."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         done = self.hydra("--force", "--launcher-arg=-genvlist", "--launcher-arg=HOME", "--", "/bin/sleep", "0.3")
         self.ok(done, 125)
         self.assertEqual(done.err.count("HPCLAUNCH_PLAN is not set: the launcher did not pass it on"), 1, done.err)
@@ -72,12 +73,11 @@ class Failures(engines.Test):
         big = self.file("big", "x" * 8_000_000)
         script = 'if [ $RANK = 0 ]; then wc -c; else exec sleep 1; fi'
         words = [*self.salloc(2), support.HPCLAUNCH, *self.words("slurm", "--", "/bin/sh", "-c", script)]
-        done = self.cluster.run("login", ["/bin/sh", "-c", '"$@" < ' + big, "sh", *words], timeout=60)
+        done = self.cluster.run("login", ["/bin/sh", "-c", '"$@" < ' + big, "sh", *words], timeout=support.LIMIT)
         self.assertEqual((done.returncode, done.stdout.split()), (0, ["8000000"]), done.stderr)
 
     def test_hydra_in_a_slurm_job_has_the_order_of_srun(self):
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         reversed_hosts = ["--hostfile", self.file("reversed", "n2\nn1\n")]
         script = ["--", "/bin/sh", "-c", 'sleep 0.2; echo "$RANK $(hostname)"']
         done = self.allocation(2, *self.words("hydra", *reversed_hosts, *script))
@@ -98,6 +98,7 @@ class Failures(engines.Test):
 
     def test_wrong_mask(self):
         """Everybody gets the first CPU: the shim finds it at each rank that should have another one, and mends it."""
+        self.own_nodes()
         cpu = sorted(engines.ALLOWED)
         if len(cpu) < 2:
             cpu = cpu * 2
@@ -113,6 +114,7 @@ class Failures(engines.Test):
 
     def test_short_list(self):
         """srun takes a short list from its beginning again; Hydra ignores it. Either way a rank says what it got."""
+        self.own_nodes()
         cpus = sorted(engines.ALLOWED)
         if len(cpus) < 2:
             return
@@ -131,8 +133,7 @@ class Failures(engines.Test):
 
     def test_program_missing_on_one_node(self):
         """A folder that only n1 has."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         only = self.cluster.run("n1", ["sh", "-c", "cp /bin/true /dev/shm/only-here"])
         self.assertEqual(only.returncode, 0)
         for name, done in (("slurm", self.slurm), ("openmpi", self.openmpi), ("hydra", self.hydra)):
@@ -192,7 +193,7 @@ class Failures(engines.Test):
     def launcher_killed(self, node, words, env, number):
         process = self.started(node, [support.HPCLAUNCH, *words], env)
         os.kill(self.cluster.inner(process), number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=support.LIMIT)
         self.assertNotEqual(process.returncode, 0, out + err)
         self.nothing_left()
 
@@ -210,11 +211,10 @@ class Failures(engines.Test):
         self.launcher_killed("n1", self.words("openmpi"), self.cluster.pbs(2, 2, **ROOT_MAY), signal.SIGTERM)
 
     def test_a_node_dies_under_slurm(self):
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         process = self.started("login", [*self.salloc(2), support.HPCLAUNCH, *self.words("slurm")])
         self.cluster.crash("n2")
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=support.LIMIT)
         self.cluster.start("n2")
         self.assertNotEqual(process.returncode, 0, err)
         self.assertIn("n2", err)
@@ -222,8 +222,7 @@ class Failures(engines.Test):
 
     def test_a_node_dies_under_hydra_and_open_mpi(self):
         """The node resets its connections, as one that panics and boots again."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         for launcher in ("hydra", "openmpi"):
             with self.subTest(launcher):
                 begun = os.path.join(self.folder, "begun")
@@ -231,7 +230,7 @@ class Failures(engines.Test):
                     os.rename(begun, begun + "-before")
                 process = self.started("n1", [support.HPCLAUNCH, *self.words(launcher)], self.cluster.pbs(2, 2, **ROOT_MAY))
                 self.cluster.crash("n2")
-                out, err = process.communicate(timeout=120)
+                out, err = process.communicate(timeout=support.LIMIT)
                 self.cluster.start("n2")
                 self.assertNotEqual(process.returncode, 0, err)
                 self.nothing_left()

@@ -13,7 +13,7 @@ import time
 
 import engines
 from engines import support, wait_until
-from failures_test import ONE_ENDS, ROOT_MAY, SLEEP
+from failures_test import ALL_BEGIN, ONE_ENDS, ROOT_MAY, SLEEP
 
 
 LAUNCHERS = ("slurm", "hydra", "openmpi")
@@ -24,6 +24,7 @@ class InJob(engines.Test):
 
     def in_job(self, launcher, *words, env=None, ppn="2", command="run", nodes=2):
         """(node, command line, environment) of hpclaunch with this launcher where it is at home."""
+        self.own_nodes(launcher)
         argv = [support.HPCLAUNCH, command, "--launcher", launcher, "--ppn", ppn, "--oversubscribe", *self.meeting(), *words]
         if launcher == "slurm":
             return "login", [*self.salloc(nodes), *argv], env or self.cluster.environment("login")
@@ -31,7 +32,7 @@ class InJob(engines.Test):
 
     def do(self, launcher, *words, **more):
         node, argv, env = self.in_job(launcher, *words, **more)
-        done = self.cluster.run(node, argv, env=env, timeout=120)
+        done = self.cluster.run(node, argv, env=env, timeout=support.LIMIT)
         return support.Done(done.returncode, done.stdout.encode(errors="replace"), done.stderr.encode(errors="replace"))
 
     def one_ends(self, how):
@@ -47,7 +48,7 @@ class InJob(engines.Test):
         process = self.cluster.popen(node, argv, env, stdin=silent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         os.close(silent)
         try:
-            wait_until(lambda: len(os.listdir(begun)) == 2 * nodes or process.poll() is not None, 60, "the ranks did not begin")
+            wait_until(lambda: len(os.listdir(begun)) == 2 * nodes or process.poll() is not None, support.LIMIT, "the ranks did not begin")
             if process.poll() is None:
                 act()
             _, err = process.communicate(timeout=limit)
@@ -74,7 +75,7 @@ class Faults(InJob):
                 done = self.do(launcher, "--supervise", "--grace", "2", "--report", report, *self.one_ends(how))
                 self.ok(done, status)
                 self.has(done, "rank 1", "n1" if self.cluster.spaces else "", words)
-                self.assertLess(time.monotonic() - begin, 60)  # the others would sleep for a quarter of an hour
+                self.assertLess(time.monotonic() - begin, support.LIMIT)  # the others would sleep for a quarter of an hour
                 self.assertIn("1", json.dumps(self.report()))
                 self.nothing_left(but=["slurmstepd"])
 
@@ -94,13 +95,12 @@ class Faults(InJob):
 
     def test_dead_node(self):
         """srun may end with 0 when a node has died: who counts the ends of ranks does not."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         for launcher in LAUNCHERS:
             with self.subTest(launcher):
                 script = "[ $NODE_RANK = 0 ] && exec sleep 4; exec sleep " + SLEEP
                 try:
-                    status, err = self.while_it_runs(launcher, script, lambda: self.cluster.crash("n2"), 150)
+                    status, err = self.while_it_runs(launcher, script, lambda: self.cluster.crash("n2"), support.LIMIT)
                 finally:
                     self.cluster.start("n2")
                 self.assertNotEqual(status, 0, err)
@@ -109,12 +109,11 @@ class Faults(InJob):
 
     def test_the_node_that_crashed_is_named_and_no_rank_elsewhere(self):
         """Of three nodes the second one crashes; the launcher ends the ranks of the others, which are not to blame."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         for launcher in LAUNCHERS:
             with self.subTest(launcher):
                 try:
-                    status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, lambda: self.cluster.crash("n2"), 150, nodes=3)
+                    status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, lambda: self.cluster.crash("n2"), support.LIMIT, nodes=3)
                 finally:
                     self.cluster.start("n2")
                 self.assertNotEqual(status, 0, err)
@@ -133,8 +132,8 @@ class Faults(InJob):
         """Its program goes on; when mpiexec ends, its connections have ended in any order, and records may be lost."""
         for launcher in ("hydra", "openmpi"):
             with self.subTest(launcher):
-                script = "[ $RANK = 1 ] && { sleep 1; kill -9 $PPID; }; exec sleep 4"
-                done = self.do(launcher, "--supervise", "--grace", "2", "--", "/bin/sh", "-c", script, nodes=3)
+                script = ALL_BEGIN + "[ $RANK = 1 ] && kill -9 $PPID; exec sleep 4"
+                done = self.do(launcher, "--supervise", "--grace", "2", "--", "/bin/sh", "-c", script, tempfile.mkdtemp(dir=self.folder), nodes=3)
                 self.assertNotEqual(done.status, 0)
                 self.assertNotIn("failed first", done.err)
         self.nothing_left(but=["slurmstepd"])
@@ -175,6 +174,7 @@ class Faults(InJob):
 
     def test_launcher_killed(self):
         """KILL reaches the launcher alone: its ranks, on all nodes, end all the same."""
+        self.own_nodes()  # else the launcher is not among the cluster's processes
         for launcher, name in zip(LAUNCHERS, ("srun", "mpiexec", "mpirun")):
             with self.subTest(launcher):
                 def kill():
@@ -182,13 +182,14 @@ class Faults(InJob):
                              if pid not in self.before and os.path.basename(words.split()[0]).startswith(name)]
                     self.assertTrue(found)
                     self.assertEqual(self.cluster.run("login", ["kill", "-9", *found]).returncode, 0)
-                status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, kill, 60)
+                status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, kill, support.LIMIT)
                 self.assertNotEqual(status, 0, err)
                 self.nothing_left(but=["slurmstepd"])
 
     # ---- verify, and preflight ----
 
     def test_verify_says_one_line(self):
+        self.own_nodes()  # by name
         for launcher in LAUNCHERS:
             with self.subTest(launcher):
                 done = self.ok(self.do(launcher, command="verify"))
@@ -197,6 +198,7 @@ class Faults(InJob):
 
     def test_verify_examines_running_ranks(self):
         """The program is stopped when all ranks have reported, without a word of the launcher that looks like a failure of ours."""
+        self.own_nodes()  # by name
         for launcher in LAUNCHERS:
             with self.subTest(launcher):
                 done = self.ok(self.do(launcher, "--after", "2", "--", "/bin/sleep", SLEEP, command="verify"))
@@ -204,6 +206,7 @@ class Faults(InJob):
                 self.nothing_left(but=["slurmstepd"])
 
     def test_verify_finds_what_a_running_rank_undoes(self):
+        self.own_nodes()  # by name
         if len(engines.ALLOWED) < 2:
             return
         script = "[ $RANK = 3 ] && exec taskset -c %d sleep %s; exec sleep %s" % (min(engines.ALLOWED), SLEEP, SLEEP)
@@ -223,6 +226,7 @@ class Faults(InJob):
         return dict(env, PATH=os.path.join(self.folder, "front") + ":" + env["PATH"])
 
     def test_verify_finds_a_wrong_mask(self):
+        self.own_nodes()  # by name
         if len(engines.ALLOWED) < 2:
             return
         env = self.front("srun", "case $word in --cpu-bind=mask_cpu:*) word=--cpu-bind=mask_cpu:%s;; esac" % hex(1 << min(engines.ALLOWED)))
@@ -232,8 +236,7 @@ class Faults(InJob):
 
     def test_verify_finds_swapped_hosts(self):
         """Ranks 0 and 1 on n2: the plan has them on n1, where all are told to meet."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         env = self.front("mpiexec.hydra", 'case $word in n1:2,n2:2) word=n2:2,n1:2;; esac')
         done = self.ok(self.do("hydra", command="verify", env=env), 1)
         self.has(done, "n1", "n2")
@@ -248,8 +251,7 @@ class Faults(InJob):
 
     def test_verify_finds_the_port_taken(self):
         """On n1, where rank 0 would listen; hpclaunch runs on another node."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         taker = self.cluster.popen("n1", [sys.executable, "-c", "import socket, time; s = socket.create_server(('', 29555)); print('ready', flush=True); "
                                           "time.sleep(100)"], stdout=subprocess.PIPE, text=True)
         try:
@@ -263,8 +265,7 @@ class Faults(InJob):
 
     def test_preflight_finds_a_provider_missing_on_one_node_of_three(self):
         """On n2 another file is mounted over the distribution's libfabric: one that offers nothing."""
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         real = os.path.realpath([line.split()[-1] for line in subprocess.run([engines.need("ldconfig"), "-p"], stdout=subprocess.PIPE, text=True).stdout.splitlines()
                                  if "libfabric.so.1 " in line][0])
         other = os.path.join(self.folder, "libfabric.so.1")
@@ -283,8 +284,7 @@ class Faults(InJob):
             self.cluster.run("n2", ["umount", real])
 
     def test_verify_finds_a_program_missing_on_one_node(self):
-        if not self.cluster.spaces:
-            return
+        self.own_nodes()
         self.assertEqual(self.cluster.run("n1", ["cp", "/bin/true", "/dev/shm/only-n1"]).returncode, 0)
         done = self.ok(self.do("hydra", "--", "/dev/shm/only-n1", command="verify"), 1)
         self.has(done, "n2", "/dev/shm/only-n1")

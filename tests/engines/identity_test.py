@@ -27,6 +27,7 @@ class Identity(engines.Test):
     def test_in_a_slurm_job(self):
         for launcher in ("slurm", "hydra", "openmpi"):
             with self.subTest(launcher):
+                self.own_nodes(launcher)
                 self.check(lambda *words: self.allocation(NODES, *words), "--launcher", launcher, "--ppn", str(PER_NODE), "--oversubscribe", *self.meeting())
         with self.subTest("local"):
             self.check(lambda *words: self.allocation(1, *words), "--launcher", "local", "-n", str(PER_NODE), "--oversubscribe")

@@ -47,7 +47,7 @@ def run_once(argv):
     silent, talker = os.pipe()
     env = dict(os.environ, OMPI_MCA_orte_tmpdir_base=own_folder(os.environ["TMPDIR"]))
     try:
-        run = subprocess.run(argv, stdin=silent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, env=env)
+        run = subprocess.run(argv, stdin=silent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=support.LIMIT, env=env)
         return run.returncode, run.stdout, run.stderr
     except subprocess.TimeoutExpired as late:
         return "no end within 60 s", str(late.stdout), str(late.stderr)
@@ -159,6 +159,7 @@ class Matrix(engines.Test):
 
     def test_open_mpi(self):
         """In a PBS job over ssh, and in a Slurm job, where it starts its daemons by srun."""
+        self.own_nodes("openmpi")
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         pbs, pbs_result = self.order("openmpi")
         slurm, slurm_result = self.order("openmpi", "openmpi in Slurm", every=4)

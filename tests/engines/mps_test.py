@@ -18,8 +18,7 @@ class Mps(engines.Test):
 
     def setUp(self):
         super().setUp()
-        if not self.cluster.spaces:
-            self.skipTest("needs nodes with directories of their own")
+        self.own_nodes()
         os.mkdir(os.path.join(self.folder, "bin"))
         shutil.copy(STANDIN, os.path.join(self.folder, "bin"))
         self.events = os.path.join(self.folder, "events")

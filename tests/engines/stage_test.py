@@ -16,8 +16,7 @@ class Stage(engines.Test):
 
     def setUp(self):
         super().setUp()
-        if not self.cluster.spaces:
-            self.skipTest("needs nodes with directories of their own")
+        self.own_nodes()
         self.env = self.cluster.environment("login", TMPDIR=self.folder, XDG_CACHE_HOME=os.path.join(self.folder, "cache"))
 
     def venv(self, unpack=None, megabytes=0):

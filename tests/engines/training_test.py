@@ -39,6 +39,7 @@ class Training(engines.Test):
         self.nothing_left()
 
     def words(self, launcher, ppn="1"):
+        self.own_nodes(launcher)
         return ["run", "--launcher", launcher, "--ppn", ppn, "--oversubscribe", *self.meeting(), *self.program()]
 
     def test_slurm(self):

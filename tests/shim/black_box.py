@@ -20,6 +20,7 @@ import tempfile
 import time
 import unittest
 
+LIMIT = 300  # seconds; a hang is a failure
 SHIM, LIBC = os.path.abspath(sys.argv[1]), sys.argv[2]
 HOST = os.uname().nodename
 ALLOWED = sorted(os.sched_getaffinity(0))
@@ -59,7 +60,7 @@ def run(arguments, entries, cpus=None, program=SHIM):
         LIBRARY.execve(program.encode(), argv, environment)
 
     done = subprocess.run([program], preexec_fn=start, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
     err = done.stderr.decode()
     if EMULATED:  # it adds a line of its own for a process that a signal kills
         err = re.sub(r"^qemu: uncaught target signal .*\n", "", err, flags=re.MULTILINE)
@@ -630,15 +631,15 @@ class Staying(unittest.TestCase):
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
             program = int(child.stdout.readline())
             (os.killpg if to_group else os.kill)(child.pid if to_group else program, signal.SIGTERM)
-            err = child.communicate(timeout=60)[1].decode()
+            err = child.communicate(timeout=LIMIT)[1].decode()
             self.assertEqual(self.records(err)[-1], (0, "signal=15" + sent))
         child = self.start("", "kill 0; sleep 1000", HPCLAUNCH_RECORDS="k3y")
-        self.assertEqual(self.records(child.communicate(timeout=60)[1].decode())[-1], (0, "signal=15"))
+        self.assertEqual(self.records(child.communicate(timeout=LIMIT)[1].decode())[-1], (0, "signal=15"))
         trap = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
         child = self.start("", trap, HPCLAUNCH_RECORDS="k3y")
         child.stdout.readline()
         os.killpg(child.pid, signal.SIGTERM)
-        self.assertEqual(self.records(child.communicate(timeout=60)[1].decode())[-1], (0, "exit=3 sent=15"))
+        self.assertEqual(self.records(child.communicate(timeout=LIMIT)[1].decode())[-1], (0, "exit=3 sent=15"))
 
     def test_a_log_has_all_output_and_so_has_the_launcher(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -663,17 +664,17 @@ class Staying(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "pid")
             done = subprocess.run([SHIM, "/bin/sh", "-c", "sleep 1000 & echo $! > %s; exit 7" % file], env={"R": "0", "HPCLAUNCH_PLAN": plan, "PATH": os.environ["PATH"]},
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, timeout=60)
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, timeout=LIMIT)
             self.assertEqual(done.returncode, -signal.SIGKILL)
             self.assertIn(b"exit status 7", done.stderr)
             with open(file, encoding="ascii") as text:
                 pid = int(text.read())
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + LIMIT
             while os.path.exists("/proc/%d/exe" % pid) and self.alive(pid):
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.01)
         for program, ask, status in ("true", {}, 0), ("false", {"HPCLAUNCH_RECORDS": "k3y"}, 1):  # a reader ends the others itself
-            done = subprocess.run([SHIM, "/bin/" + program], env={"R": "0", "HPCLAUNCH_PLAN": plan, **ask}, start_new_session=True, timeout=60, stderr=subprocess.DEVNULL)
+            done = subprocess.run([SHIM, "/bin/" + program], env={"R": "0", "HPCLAUNCH_PLAN": plan, **ask}, start_new_session=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
             self.assertEqual(done.returncode, status)
 
     @staticmethod
@@ -695,7 +696,7 @@ class Staying(unittest.TestCase):
         child = self.start("", self.TRAP)  # the launcher signals the group
         child.stdout.readline()
         os.killpg(child.pid, signal.SIGUSR1)
-        self.assertEqual(child.communicate(timeout=60)[0], b"got\n")
+        self.assertEqual(child.communicate(timeout=LIMIT)[0], b"got\n")
         self.assertEqual(child.returncode, 3)
 
     def test_a_program_in_a_group_of_its_own_hears_signals(self):
@@ -704,14 +705,14 @@ class Staying(unittest.TestCase):
         child = self.start("", "exec %s -c \"%s\" \"%s\"" % (sys.executable, leave, self.TRAP.replace("USR1", "TERM")))
         self.assertEqual(child.stdout.readline(), b"ready\n")
         os.killpg(child.pid, signal.SIGTERM)
-        self.assertEqual(child.communicate(timeout=60)[0], b"got\n")
+        self.assertEqual(child.communicate(timeout=LIMIT)[0], b"got\n")
         self.assertEqual(child.returncode, 3)
 
     def test_a_notice_in_time(self):
         now = int(time.time())
         for at in now - 100, now + 1:
             child = self.start(":notice=%d*%d" % (signal.SIGUSR1, at), self.TRAP)
-            child.communicate(timeout=60)
+            child.communicate(timeout=LIMIT)
             self.assertIn(child.returncode, (3, -signal.SIGUSR1))  # the latter: before the shell had set its trap
             self.assertGreaterEqual(time.time(), at)
 
@@ -719,8 +720,8 @@ class Staying(unittest.TestCase):
         child = self.start("", "echo $$; while :; do sleep 0.05; done")
         program = int(child.stdout.readline())
         child.kill()
-        child.communicate(timeout=60)
-        deadline = time.monotonic() + 60
+        child.communicate(timeout=LIMIT)
+        deadline = time.monotonic() + LIMIT
         while self.alive(program):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
@@ -732,8 +733,8 @@ class Staying(unittest.TestCase):
                                       env={"R": "0", "HPCLAUNCH_PLAN": plan, "PATH": os.environ["PATH"]})
             program = int(parent.stdout.readline())
             parent.kill()
-            parent.communicate(timeout=60)
-            deadline = time.monotonic() + 60
+            parent.communicate(timeout=LIMIT)
+            deadline = time.monotonic() + LIMIT
             while self.alive(program):
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.01)
@@ -749,13 +750,13 @@ class Staying(unittest.TestCase):
         self.assertEqual(child.stdout.read(), b"")
         self.assertEqual(os.read(read_end, 1), b"")
         os.close(read_end)
-        child.communicate(b"x\n", timeout=60)
+        child.communicate(b"x\n", timeout=LIMIT)
         self.assertEqual(child.returncode, 0)
 
     def test_closed_files(self):
         for fd in 0, 1, 2:
             done = subprocess.run(["/bin/sh", "-c", "exec %d>&-; exec %s /bin/sh -c 'exit 4'" % (fd, SHIM)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                                  env={"R": "0", "HPCLAUNCH_PLAN": wire(":rank=R:stay=exit:layout=0*1:class=4").decode()}, timeout=60)
+                                  env={"R": "0", "HPCLAUNCH_PLAN": wire(":rank=R:stay=exit:layout=0*1:class=4").decode()}, timeout=LIMIT)
             self.assertEqual(done.returncode, 4)
 
     def test_signals_are_forwarded_with_closed_stdin(self):
@@ -765,7 +766,7 @@ class Staying(unittest.TestCase):
                                  env={"R": "0", "HPCLAUNCH_PLAN": wire(":rank=R:stay=exit:layout=0*1:class=4").decode(), "PATH": os.environ["PATH"]})
         self.assertEqual(child.stdout.readline(), b"ready\n")
         child.send_signal(signal.SIGUSR1)
-        out, _ = child.communicate(timeout=60)
+        out, _ = child.communicate(timeout=LIMIT)
         self.assertEqual((child.returncode, out), (3, b"got\n"))
 
 

@@ -1,5 +1,5 @@
-// local_driver [-n RANKS] [--label] [--log-dir DIR] [--grace SECONDS] [--shim PATH] PROGRAM
-// [ARGS...]
+// local_driver [-n RANKS] [--label] [--log-dir DIR] [--grace SECONDS] [--shim PATH] [--pause FIFO]
+// PROGRAM [ARGS...]
 //
 // The local launcher without the rest of hpclaunch, for tests/sys/local_test.py and the benchmark.
 #include <cstdio>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hpclaunch/sys.h"
+#include "support/pause.h"
 #include "support/wire.h"
 
 extern char** environ;
@@ -42,6 +43,7 @@ int main(int argc, char** argv) {
   plan.classes.resize(1);
   std::size_t ranks = 1;
   std::string shim = HPCLAUNCH_TEST_SHIM;
+  std::string fifo;
   int at = 1;
   for (; at + 1 < argc && argv[at][0] == '-'; ++at) {
     const std::string option = argv[at];
@@ -54,6 +56,7 @@ int main(int argc, char** argv) {
     if (option == "--log-dir") plan.output.log_dir = value;
     if (option == "--grace") plan.output.grace_seconds = std::atof(value);
     if (option == "--shim") shim = value;
+    if (option == "--pause") fifo = value;
   }
   plan.classes[0].ranks.resize(ranks);
   plan.layout.resize(1);
@@ -63,6 +66,7 @@ int main(int argc, char** argv) {
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   entries.push_back("HPCLAUNCH_PLAN=" + wire(static_cast<int>(ranks)));
   const auto status = hpclaunch::sys::run_local(plan, hpclaunch::EnvSnapshot(entries), shim);
+  hpclaunch::test::pause_at(fifo);
   if (status) return status->status;
   std::fprintf(stderr, "%s: %s\n", name(status.error().kind), status.error().message.c_str());
   return 125;

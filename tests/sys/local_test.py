@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from support import LIMIT, Marked
+from support import HANDLED, LIMIT, Marked, allowed
 
 DRIVER = os.path.abspath(sys.argv.pop(1))
 SH = "/bin/sh"
@@ -49,6 +49,14 @@ def parent(pid):
             return int(file.read().rpartition(")")[2].split()[1])
     except OSError:
         return 0
+
+
+def name_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def children(pid):
@@ -175,11 +183,23 @@ print("got", got, flush=True)
 
     def test_second_interrupt_kills(self):
         job = self.started("-n", 2, SH, "-c", "trap '' INT TERM; echo ready; while :; do sleep 1; done")
-        while job.process.poll() is None:  # two that are not seen apart count as one
+        while job.process.poll() is None:  # two that are not seen apart count as one; more of them change nothing
             job.process.send_signal(signal.SIGINT)
-            time.sleep(0.1)
+            time.sleep(0.01)
         self.assertEqual(job.wait().status, 128 + signal.SIGKILL)
         job.until_gone()
+
+    def test_a_signal_after_the_launch_does_not_replace_its_status(self):
+        with tempfile.TemporaryDirectory() as folder:
+            fifo = os.path.join(folder, "fifo")
+            os.mkfifo(fifo)
+            for command, status in (("exit 3", 3), ("kill -TERM $$", 143), ("exit 0", 0)):
+                job = Job("--pause", fifo, "-n", 2, SH, "-c", command)
+                job.after_the_launch(fifo, *HANDLED)
+                self.assertEqual(job.wait().status, status, job.err)
+            job = Job("--pause", fifo, "--shim", "/no/shim", "/bin/true")  # nothing was started
+            job.after_the_launch(fifo, *HANDLED)
+            self.assertEqual(job.wait().status, 125, job.err)
 
     def test_nohup(self):
         job = self.started("-n", 2, SH, "-c", "echo ready; sleep 0.5; grep SigIgn /proc/$$/status",
@@ -195,7 +215,13 @@ print("got", got, flush=True)
         self.assertEqual({line.split()[1] for line in job.out.splitlines()}, {b"0" * 16}, job.out)
 
     def test_stop_and_continue(self):
-        job = self.started("-n", 2, SH, "-c", "echo ready; sleep 1; echo on")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        fifo = os.path.join(folder.name, "fifo")
+        os.mkfifo(fifo)
+        both = os.open(fifo, os.O_RDWR)  # a rank's open waits for no one
+        self.addCleanup(os.close, both)
+        job = self.started("-n", 2, SH, "-c", "echo ready; read line <$0; echo on", fifo)
         ranks = [p for p in job.pids() if p not in job.chain()]
         job.process.send_signal(signal.SIGTSTP)
 
@@ -205,6 +231,7 @@ print("got", got, flush=True)
 
         job.until(lambda: all(state(p) == "T" for p in ranks + [job.process.pid]), "a stop")
         job.process.send_signal(signal.SIGCONT)
+        os.write(both, b"\n\n")
         self.assertEqual(job.wait().status, 0)
 
     def test_interrupt_from_a_terminal_comes_once(self):
@@ -338,9 +365,10 @@ class NothingSurvives(unittest.TestCase):
                 self.assertEqual(shell.wait(LIMIT), 3)
             else:
                 limit = time.monotonic() + LIMIT
-                while not any(map(children, children(shell.pid))) and time.monotonic() < limit:
+                guards = []
+                while not guards and time.monotonic() < limit:
                     time.sleep(0.01)
-                guards = [p for p in children(shell.pid) if children(p)]
+                    guards = [p for p in children(shell.pid) if name_of(p) == "hpl-guard" and children(p)]
                 os.kill(children(guards[0])[0], signal.SIGKILL)
                 self.assertEqual(shell.wait(LIMIT), 137)
             with open(note) as file:
@@ -438,7 +466,7 @@ class Output(unittest.TestCase):
 
     def test_signals_are_heard_while_nobody_reads(self):
         job = Job("-n", 2, "/usr/bin/yes")
-        time.sleep(0.5)  # the pipe is full by now, or will be: either way nobody reads
+        os.read(job.process.stdout.fileno(), 2)  # signals are heard; the pipe is full now, or will be
         job.process.send_signal(signal.SIGTERM)
         job.until(lambda: not [p for p in job.pids() if p not in job.chain()], "the end of the ranks")
         job.process.send_signal(signal.SIGTERM)
@@ -498,4 +526,4 @@ class Limits(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    sys.exit(allowed.run())

@@ -1,5 +1,5 @@
 // supervised_driver [--layout 4,4] [--launcher NAME] [--slow] [--grace SECONDS] [--start-timeout SECONDS]
-//                   [--out FILE] LAUNCHER [ARGS...]
+//                   [--out FILE] [--pause FIFO] LAUNCHER [ARGS...]
 //
 // What stays beside a launcher, without the rest of hpclaunch, for tests/sys/supervised_test.py. --slow: the
 // launcher is one that does not end the other ranks when one fails. FILE gets what would go to --report.
@@ -10,6 +10,7 @@
 
 #include "hpclaunch/launcher.h"
 #include "hpclaunch/sys.h"
+#include "support/pause.h"
 
 extern char** environ;
 
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
   plan.supervise = true;
   std::string layout = "2";
   std::string out;
+  std::string fifo;
   bool fast = true;
   int at = 1;
   for (; at + 1 < argc && argv[at][0] == '-'; ++at) {
@@ -47,6 +49,7 @@ int main(int argc, char** argv) {
     if (option == "--launcher") plan.launcher = value;
     if (option == "--grace") plan.output.grace_seconds = std::atof(value);
     if (option == "--out") out = value;
+    if (option == "--pause") fifo = value;
     if (option == "--start-timeout") plan.output.start_seconds = std::atoi(value);
   }
   if (const auto* known = hpclaunch::find_launcher(plan.launcher))
@@ -66,6 +69,7 @@ int main(int argc, char** argv) {
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   const auto ending =
       hpclaunch::sys::run_supervised(plan, launcher, hpclaunch::EnvSnapshot(entries));
+  hpclaunch::test::pause_at(fifo);
   if (!ending) {
     std::fprintf(stderr, "error: %s\n", ending.error().message.c_str());
     return 125;

@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from support import LIMIT, Marked
+from support import HANDLED, LIMIT, Marked, allowed
 
 DRIVER = os.path.abspath(sys.argv.pop(1))
 PYTHON = sys.executable
@@ -135,9 +135,9 @@ sys.exit(143)
 
     def test_nodes_that_never_start(self):
         """The launcher waits for ever: the job is ended at the limit, and says for whom it waited."""
-        for started, missing in (((), "ranks 0-3 on n1, ranks 4-7 on n2"), ((4,), "ranks 0-3 on n1")):
-            job = self.run_job("[err(head(rank) + 'begun\\n') for rank in %r]\ntime.sleep(1000)" % (started,), "--start-timeout", "1")
-            self.assertEqual([job.status, job.err.splitlines()[0]], [125, "hpclaunch: %s did not start within 1 s; stopped other" % missing])
+        for started, missing, limit in (((), "ranks 0-3 on n1, ranks 4-7 on n2", 1), ((4,), "ranks 0-3 on n1", 15)):  # Python starts within 15 s
+            job = self.run_job("[err(head(rank) + 'begun\\n') for rank in %r]\ntime.sleep(1000)" % (started,), "--start-timeout", str(limit))
+            self.assertEqual([job.status, job.err.splitlines()[0]], [125, "hpclaunch: %s did not start within %d s; stopped other" % (missing, limit)])
         job = self.run_job("time.sleep(2)\n[end(rank) for rank in ranks]", "--start-timeout", "0")
         self.assertEqual([job.status, job.err], [0, ""])
 
@@ -381,6 +381,14 @@ while True: time.sleep(1000)
         job.wait()
         self.assertEqual(job.status, 137)
 
+    def test_a_signal_after_the_launch_does_not_replace_its_status(self):
+        fifo = os.path.join(self.place.name, "fifo")
+        os.mkfifo(fifo)
+        for ends, status in (("end(1, 'exit=3')\nend(0)\nsys.exit(3)", 3), ("[end(rank) for rank in ranks]", 0)):
+            job = self.job(ends, "--pause", fifo, layout="2")
+            job.after_the_launch(fifo, *HANDLED)
+            self.assertEqual(job.wait().status, status, job.err)
+
     def test_nohup(self):
         job = self.job(self.SCRIPT, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)).until_ready()
         job.process.send_signal(signal.SIGHUP)
@@ -400,4 +408,4 @@ while True: time.sleep(1000)
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
+    sys.exit(allowed.run())

@@ -154,7 +154,7 @@ Result<Ending> launch(const Job& job) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0) {
     return system_error("cannot start the ranks");
   }
-  Signals signals(unless_ignored(kForwarded));
+  Signals signals(hold(kForwarded));
   const Subreaper reaper;  // the guard and the supervisor are, whatever this process is
   std::fflush(nullptr);
   sigset_t all;
@@ -173,7 +173,7 @@ Result<Ending> launch(const Job& job) {
   Result<Ending> result = exec_error(job.argv[0], error);
   if (guard > 0) result = end(watch(control[0], signals), guard, reaper.alone());
   close(control[0]);
-  signals.discard();  // for a job that is over: must not change our exit status
+  signals.discard();  // for a job that is over: must not end what follows
   return result;
 }
 

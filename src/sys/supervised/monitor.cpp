@@ -388,11 +388,11 @@ Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& 
                               const EnvSnapshot& env) {
   fill_standard_files();
   const KeepExitStatuses statuses;
-  sigset_t set = unless_ignored(kForwarded);
+  sigset_t set = hold(kForwarded);
   sigaddset(&set, SIGCHLD);
   Signals signals(set);
   Result<Ending> ending = Monitor(plan, signals).run(argv, env);
-  signals.discard();  // for a job that is over: must not change our exit status
+  signals.discard();  // for a job that is over: must not end what follows
   return ending;
 }
 
