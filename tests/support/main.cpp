@@ -11,10 +11,20 @@ using Listener = Catch::TestEventListenerBase;
 #endif
 #include <cstdio>
 #include <string>
+#include <type_traits>
 
 namespace {
 
 std::string program;
+
+// A value in Catch2 2, a pointer in 3.
+template <class Info>
+std::string name_of(const Info& info) {
+  if constexpr (std::is_pointer_v<Info>)
+    return info->name;
+  else
+    return info.name;
+}
 
 // As a pattern of Catch2 inside quotes of the shell.
 std::string quoted(const std::string& name) {
@@ -30,7 +40,7 @@ struct Again : Listener {
   using Listener::Listener;
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
     if (stats.totals.assertions.failed == 0) return;
-    again += "again: " + program + " " + quoted(stats.testInfo->name) + "\n";
+    again += "again: " + program + " " + quoted(name_of(stats.testInfo)) + "\n";
   }
   void testRunEnded(const Catch::TestRunStats&) override { std::fputs(again.c_str(), stderr); }
   std::string again;
