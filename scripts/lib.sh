@@ -66,6 +66,13 @@ venv|python3-venv|python3|the test of the wheel with PyTorch
 aarch64-linux-gnu-g++|g++-aarch64-linux-gnu|gcc-c++-aarch64-linux-gnu|tests of the shim for aarch64
 qemu-aarch64|qemu-user-static|qemu-user-static|tests of the shim for aarch64
 '
+needs_fuzz="$needs_build"'
+clang++|clang libclang-rt-dev|clang compiler-rt|libFuzzer and the sanitizers
+'
+needs_coverage="$needs_quick"'
+clang++|clang libclang-rt-dev|clang compiler-rt|counting what runs
+llvm-cov|llvm|llvm|the report of what ran
+'
 
 includes() { printf '#include <%s>\n' "$1" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1; }
 
