@@ -26,14 +26,16 @@ void check(const Shell& shell, const Command& one, Span text) {
   expect(one.span.begin <= one.span.end && one.span.end <= text.end, "a command lies in the text");
   expect(one.block < shell.blocks.size() && one.function <= shell.functions.size(),
          "a command lies in a block");
-  for (const Word& word : one.words) check(word, text);
+  for (const Word& word : one.words) check(word, one.span);
   for (const Assignment& assignment : one.assignments) {
     expect(shell.at(assignment.name_span) == assignment.name, "the name of an assignment");
+    expect(one.span.begin <= assignment.span.begin && assignment.span.end <= one.span.end,
+           "an assignment lies in its command");
     check(assignment.value, assignment.span);
     for (const Word& item : assignment.items) check(item, assignment.span);
   }
   for (const Redirect& redirect : one.redirects) {
-    check(redirect.target, text);
+    if (!redirect.target.span.empty()) check(redirect.target, one.span);
     expect(redirect.body.begin <= redirect.body.end && redirect.body.end <= text.end,
            "a here-document lies in the text");
   }
