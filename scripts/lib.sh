@@ -68,6 +68,13 @@ venv|python3-venv|python3|the test of the wheel with PyTorch
 aarch64-linux-gnu-g++|g++-aarch64-linux-gnu|gcc-c++-aarch64-linux-gnu|tests of the shim for aarch64
 qemu-aarch64|qemu-user-static|qemu-user-static|tests of the shim for aarch64
 '
+needs_fuzz="$needs_build"'
+libFuzzer|clang libclang-rt-dev|clang compiler-rt|Clang 14 or newer with libFuzzer
+'
+needs_coverage="$needs_quick"'
+clang|clang libclang-rt-dev|clang compiler-rt|Clang 14 or newer, which counts what runs
+llvm-cov|llvm|llvm|the report of what ran
+'
 
 includes() { printf '#include <%s>\n' "$1" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1; }
 
@@ -83,6 +90,11 @@ clang_works() {
   have clang && have clang++ && printf '#include <span>\n#include <string>\nint main() { return 0; }\n' |
     clang++ -std=c++20 -fsanitize=address,undefined -x c++ -o /dev/null - >/dev/null 2>&1 &&
     [ "$(clang -dumpversion | cut -d. -f1)" -ge 14 ]
+}
+
+fuzzer_works() {
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    clang++ -fsanitize=fuzzer -x c++ -o /dev/null - >/dev/null 2>&1
 }
 
 # A check that cannot be made, because what it asks with is missing, answers no: then more is named than is missing, and
@@ -114,7 +126,8 @@ is_there() {
     rocm_smi) includes rocm_smi/rocm_smi.h ;;
     libfabric) includes rdma/fabric.h ;;
     lstopo) have lstopo-no-graphics || have lstopo ;;
-    clang++) clang_works ;;
+    clang | clang++) clang_works ;;
+    libFuzzer) clang_works && fuzzer_works ;;
     *) have "$1" ;;
   esac
 }
@@ -247,6 +260,7 @@ explain_missing() {
       pkg-config) how="not needed where hwloc is downloaded" ;;
       compiler) how="module load gcc, or spack install gcc@12" ;;
       cmake | make) how="module load cmake ninja, or spack install cmake ninja" ;;
+      clang | libFuzzer | llvm-cov) how="module load llvm, or spack install llvm" ;;
       clang++) how="not needed: GCC builds with sanitizers, too" ;;
       torch) how="module load pytorch, or a virtual environment with torch; HPCLAUNCH_PYTHON=/path/to/python3 names it" ;;
       hydra) how="module load mpich, or spack install mpich" ;;

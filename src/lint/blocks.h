@@ -83,7 +83,12 @@ class Blocks {
   void finish(Join join = Join::end) {
     if (!open_) return;
     std::size_t end = scan_.at();
-    while (end > now_.span.begin &&
+    // A blank or a backslash behind the last word, not one that it ends with: "a\ ".
+    std::uint32_t last = now_.span.begin;
+    if (!now_.words.empty()) last = std::max(last, now_.words.back().span.end);
+    if (!now_.assignments.empty()) last = std::max(last, now_.assignments.back().span.end);
+    if (!now_.redirects.empty()) last = std::max(last, now_.redirects.back().target.span.end);
+    while (end > last &&
            std::string_view(" \t\r\n\\").find(shell_.text[end - 1]) != std::string_view::npos)
       --end;
     now_.span.end = static_cast<std::uint32_t>(end);

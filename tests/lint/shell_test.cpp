@@ -37,6 +37,18 @@ TEST_CASE("commands, quotes, continuations and comments") {
   CHECK(shell.remarks.empty());
 }
 
+TEST_CASE("a command ends where its last word does") {
+  for (const char* text : {"a b\\ ", "a b\\\\", "A=\\ ", "a >b\\ "}) {
+    INFO(text);
+    for (const char* more : {"", "\n", " ", " \\\n", "; c"}) {
+      const std::string whole = std::string(text) + more;
+      const Shell shell = read_shell(whole);
+      REQUIRE(!shell.commands.empty());
+      CHECK(shell.at(shell.commands[0].span) == text);
+    }
+  }
+}
+
 TEST_CASE("parts of words") {
   const Shell shell = read_shell("a ${B:-c} $(d 'e)' $(f)) `g` $((1 + 2)) ${H I} $J.k");
   REQUIRE(shell.commands.size() == 1);
