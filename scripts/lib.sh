@@ -25,11 +25,10 @@ needs_torch='
 torch|python3-torch|python3-torch|PyTorch, for examples/train_ddp.py
 '
 needs_demo="$needs_build$needs_torch"
-# What `scripts/test --quick` runs needs no launcher and no second compiler.
-needs_quick="$needs_build"'
+# What black-box tests run beside the program: those that print, and those that start ranks.
+needs_tools='
 python3|python3|python3|the tests, which are Python programs
 git|git|git|the test of the example hook for a repository of profiles
-Catch2|catch2|catch-devel|library Catch2 2.13 or 3
 lstopo|hwloc|hwloc|tests of hwloc XML files
 strace|strace|strace|tests that count system calls
 valgrind|valgrind|valgrind|tests that count instructions
@@ -41,32 +40,41 @@ jsonschema|python3-jsonschema|python3-jsonschema|the test of the schema of profi
 readelf|binutils|binutils|tests of the shim
 man|man-db groff-base|man-db groff-base|the test of the manual page
 scontrol|slurm-client|slurm|tests of lists of hosts against Slurm
+'
+needs_launchers="$needs_torch"'
+hydra|mpich|mpich|tests with MPICH Hydra
+openmpi|openmpi-bin|openmpi|tests with Open MPI
+ip|iproute2|iproute|virtual nodes
+nsenter|util-linux|util-linux|virtual nodes
+busybox|busybox-static|busybox|images of containers
+podman|podman crun catatonit|podman crun catatonit|tests with containers
+ch-run|charliecloud-runtime|charliecloud|tests with containers
+bwrap|bubblewrap|bubblewrap|tests with containers, and of a root with nothing but the C library
+venv|python3-venv|python3|the test of the wheel with PyTorch
+'
+needs_installed="$needs_tools$needs_launchers"
+# What `scripts/test --quick` runs needs no launcher and no second compiler.
+needs_quick="$needs_build$needs_tools"'
+Catch2|catch2|catch-devel|library Catch2 2.13 or 3
 level-zero|libze-dev|oneapi-level-zero-devel|comparison of our Level Zero declarations with its headers
 rocm_smi|librocm-smi-dev|rocm-smi-devel|comparison of our ROCm SMI declarations with its header
 libfabric|libfabric-dev|libfabric-devel|a real provider, and comparison of our libfabric declarations with its header
 '
-needs_test="$needs_quick$needs_torch"'
+needs_test="$needs_quick$needs_launchers"'
 clang++|clang libclang-rt-dev|clang compiler-rt|the build with sanitizers (GCC takes twice as long)
-hydra|mpich|mpich|tests with MPICH Hydra
-openmpi|openmpi-bin|openmpi|tests with Open MPI
 slurmctld|slurm-wlm|slurm slurm-slurmctld slurm-slurmd|tests with Slurm on virtual nodes
 spank|libslurm-dev|slurm-devel|tests with containers that srun enters
 munged|munge|munge|tests with Slurm on virtual nodes
-ip|iproute2|iproute|virtual nodes
-nsenter|util-linux|util-linux|virtual nodes
 clang-format|clang-format|clang-tools-extra|the format check
 clang-tidy|clang-tidy|clang-tools-extra|static analysis
 shellcheck|shellcheck|ShellCheck|the check of our own scripts
-qemu|qemu-system-x86 qemu-system-data|qemu-system-x86-core|the emulated node
-busybox|busybox-static|busybox|the emulated node, images of containers
-podman|podman crun catatonit|podman crun catatonit|tests with containers
-ch-run|charliecloud-runtime|charliecloud|tests with containers
-bwrap|bubblewrap|bubblewrap|tests with containers, and of a root with nothing but the C library
 rpmbuild|rpm|rpm-build|the test of the rpm package
 tclsh|tcl|tcl|the test of the module file
-venv|python3-venv|python3|the test of the wheel with PyTorch
 aarch64-linux-gnu-g++|g++-aarch64-linux-gnu|gcc-c++-aarch64-linux-gnu|tests of the shim for aarch64
 qemu-aarch64|qemu-user-static|qemu-user-static|tests of the shim for aarch64
+'
+needs_all="$needs_test"'
+qemu|qemu-system-x86 qemu-system-data|qemu-system-x86-core|the emulated node
 '
 needs_fuzz="$needs_build"'
 libFuzzer|clang libclang-rt-dev|clang compiler-rt|Clang 14 or newer with libFuzzer
