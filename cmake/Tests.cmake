@@ -306,7 +306,6 @@ endif()
 if(NOT TARGET hpclaunch)
   return()
 endif()
-set(_ours "HPCLAUNCH_PROFILE_PATH=;XDG_CONFIG_HOME=/nonexistent")  # no profile of who builds
 
 # ---- the command line, from outside: each topic is a script that gets the path of hpclaunch --------------
 # What only prints: asked of hpclaunch-ask, beside the program, one process for the whole topic (tests/cli/ask.py).
@@ -336,9 +335,9 @@ hpclaunch_test(profile.valid machine profile COMMAND hpclaunch profile validate 
 foreach(what pictures site-pages job-scripts)
   hpclaunch_test(docs.${what} machine profile COMMAND ${PROJECT_SOURCE_DIR}/scripts/${what} --check $<TARGET_FILE:hpclaunch>)
 endforeach()
-foreach(name profile.laws profile.valid)
-  hpclaunch_test_properties(${name} ENVIRONMENT "${_ours}")
-endforeach()
+if(_machine)
+  set_tests_properties(profile.laws profile.valid PROPERTIES ENVIRONMENT "HPCLAUNCH_PROFILE_PATH=;XDG_CONFIG_HOME=/nonexistent")
+endif()
 
 # ---- packages of the release build: made, installed, used, removed. Both write the manifest of an install. ----
 hpclaunch_test(house.install machine house COMMAND sh ${_tests}/install_test.sh ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR})

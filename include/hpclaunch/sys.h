@@ -82,7 +82,8 @@ class GrowingFile {
 };
 
 /// Replaces this process. Returns only on failure: `program_not_found`, `not_executable` or `system`.
-/// The new program's signal mask is empty; a signal that was held ends this process. Descriptors in `keep` stay open in the new program; whatever else we opened does not.
+/// The new program's signal mask is empty; a signal that was held ends this process. Descriptors in `keep` stay open in
+/// the new program; whatever else we opened does not.
 Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env,
            const std::vector<int>& keep = {});
 
