@@ -33,9 +33,7 @@ class Verify(Test):
 
     def launcher(self, faults):
         allowed.require("host name")
-        return self.file("mpiexec", '#!/bin/sh
-exec "%s" -I -S "%s" "%s" "$@"
-' % (sys.executable, FAULTY, faults), 0o755)
+        return self.file("mpiexec", '#!/bin/sh\nexec "%s" -I -S "%s" "%s" "$@"\n' % (sys.executable, FAULTY, faults), 0o755)
 
     def words(self, faults="", n=4):
         """Two nodes that are this machine; MASTER_ADDR is an address that they really have, or loopback on a machine without any."""
