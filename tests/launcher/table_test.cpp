@@ -75,7 +75,8 @@ TEST_CASE("every launcher is in each place that names launchers", "[launcher][pl
   using namespace hpclaunch::test;
   const std::string lines = source_file("tests/launcher/launch_lines_test.cpp") +
                             source_file("tests/launcher/mpi_lines_test.cpp");
-  const std::string standins = source_file("tests/cli/standins/launcher.py");
+  const std::string starts =
+      source_file("tests/cli/mpi_standins_test.py") + source_file("tests/cli/site_jobs.py");
   const std::string reference = "docs/reference/launchers.md";
   const auto started = [](std::string_view program) {
     return std::ranges::any_of(known_programs("launchers"), [&](std::string_view row) {
@@ -104,10 +105,12 @@ TEST_CASE("every launcher is in each place that names launchers", "[launcher][pl
            "compare the whole line of a plan with two nodes");
     expect_in("tests/launcher/clashes_test.cpp", "{\"" + name + "\", {",
               "a flag of its own that contradicts the plan");
-    expect(standins.find(in_quotes(name) + ": ") != std::string::npos ||
-               std::filesystem::exists(HPCLAUNCH_SOURCE_DIR "/tests/cli/" + name + "_test.py"),
-           "tests/cli/standins/launcher.py", in_quotes(name) + " in KINDS",
-           "a stand-in that starts ranks, or the real one in tests/cli/" + name + "_test.py");
+    if (!std::filesystem::exists(HPCLAUNCH_SOURCE_DIR "/tests/cli/" + name + "_test.py")) {
+      expect_in("tests/cli/standins/launcher.py", in_quotes(name) + ": ",
+                "a class of KINDS that starts ranks as it does");
+      expect(starts.find(in_quotes(name) + ": \"") != std::string::npos,
+             "tests/cli/mpi_standins_test.py", in_quotes(name) + " in NAMES", "start its stand-in");
+    }
     for (const std::string_view program : launcher.programs) {
       expect(started(program), "profiles/programs/launchers.json", in_quotes(program),
              "a row of \"launchers\": a launcher must not start another");
