@@ -334,7 +334,7 @@ class Lint(Test):
         done = hpclaunch("lint", *scripts)
         self.assertEqual(done.status, 0, done)
 
-    def test_every_code_in_the_sources_has_a_page_and_the_other_way_round(self):
+    def test_every_rule_of_the_sources_has_a_page_and_the_other_way_round(self):
         text = ""
         for name in sorted(glob.glob(os.path.join(support.ROOT, "src", "lint", "*"))) + [os.path.join(support.ROOT, "src", "knowledge", "find.cpp")]:
             with open(name, encoding="utf-8") as source:
