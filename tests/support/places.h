@@ -17,7 +17,7 @@ inline std::string in_quotes(std::string_view name) { return '"' + std::string(n
 inline std::string in_ticks(std::string_view name) { return '`' + std::string(name) + '`'; }
 
 /// "Intel MPI" and "intelmpi" are one name.
-inline std::string plain(std::string_view text) {
+inline std::string one_word(std::string_view text) {
   std::string same;
   for (const char c : text)
     if (c != ' ') same += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
