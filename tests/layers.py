@@ -86,11 +86,23 @@ REFUSED_EVERYWHERE = [
     (re.compile(r"#\s*include\s*<unordered_(map|set)>"), "ordered containers only: output must not depend on hashing"),
     (re.compile(r"\bvirtual\b"), "no virtual functions: feed values or a table of functions"),
 ]
-SITES = re.compile(
-    r"\b(aurora|frontier|polaris|narval|cedar|graham|beluga|lumi|perlmutter|tuolumne|sunspot|alps|"
-    r"fir|nibi|rorqual|trillium|daint|clariden|capitan|jupiter|leonardo|marenostrum)\b", re.I)
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def site_names():
+    """"jean-zay" also as jean_zay; sites that people call by another name than their profile's."""
+    files = os.listdir(os.path.join(HERE, "profiles", "site"))
+    return [name[:-len(".json")].replace("-", "[-_ ]?") for name in files] + ["lumi", "alps", "marenostrum", "capitan"]
+
+
+def launcher_names():
+    with open(os.path.join(HERE, "include", "hpclaunch", "launcher_traits.h"), encoding="utf-8") as handle:
+        return re.findall(r"^  ROW\((\w+)\)", handle.read(), re.M) + ["srun", "mpiexec", "mpirun"]
+
+
+SITES = re.compile(r"\b(%s)\b" % "|".join(site_names()), re.I)
 # What differs between launchers stands in their files, as traits; elsewhere nothing asks for one by its name.
-LAUNCHERS = re.compile(r'(?:launcher|name|wanted)\w* *[!=]= *"(flux|hydra|intelmpi|jsrun|local|openmpi|pals|prrte|slurm|srun|mpiexec|mpirun)"')
+LAUNCHERS = re.compile(r'(?:launcher|name|wanted)\w* *[!=]= *"(%s)"' % "|".join(launcher_names()))
 LAUNCHER_FILES = {"launcher", "lint"}  # lint reads words of scripts
 MAX_LINES = 400
 

@@ -279,7 +279,9 @@ std::vector<ResourceLimit> own_limits() {
 std::string_view device_options(const ContainerEngine& engine, const Prepared& prepared) {
   if (prepared.plan.gpu_view.empty() || prepared.node.devices.empty()) return {};
   const std::string& vendor = prepared.node.devices.front().vendor;
-  return vendor == "nvidia" ? engine.nvidia : vendor == "amd" ? engine.amd : engine.intel;
+  if (vendor == "nvidia") return engine.nvidia;
+  if (vendor == "amd") return engine.amd;
+  return vendor == "intel" ? engine.intel : std::string_view();
 }
 
 }  // namespace

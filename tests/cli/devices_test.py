@@ -117,6 +117,12 @@ class Plans(Test):
         masks = [setting["value"] for setting in plan["env"] if setting["name"] == "ROCR_VISIBLE_DEVICES"]
         self.assertEqual(masks, [{"per_rank": [[str(gcd) for gcd in BLADE]]}])
 
+    def test_local_rank_is_the_device_or_the_place_on_the_node(self):
+        words = ("plan", "--profile", "none", "--topology", path("xeon-h100-switches.xml"), "-n", "8", "--gpu-view", "own")
+        for what, value in (("device", "0"), ("node", {"fact": "local-rank"})):
+            plan = self.json(*words, "--local-rank", what, "--", "/bin/true")
+            self.assertEqual([one["value"] for one in plan["env"] if one["name"] == "LOCAL_RANK"], [value])
+
     def test_adapters_below_the_same_switch(self):
         """Pairs by number would give devices 1 and 2 an adapter of device 0, from which every byte takes the way over the root."""
         name = "xeon-h100-switches.xml"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Help, docs/reference/cli.md, manual page and completions name the same commands and options."""
+import glob
 import os
 import re
 import subprocess
@@ -76,6 +77,21 @@ class Page(Test):
     def test_no_line_wider_than_the_page(self):
         for number, line in enumerate(page().splitlines(), 1):
             self.assertLessEqual(len(line), 220, "line %d" % number)
+
+
+class Tests(Test):
+    def test_every_option_of_run_is_typed_by_a_test(self):
+        """CONTRIBUTING.md, "An option of run"."""
+        text = ""
+        for name in glob.glob(os.path.join(ROOT, "tests", "**", "*_test.py"), recursive=True):
+            if not name.endswith("docs_test.py"):
+                with open(name, encoding="utf-8") as file:
+                    text += file.read()
+        typed = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", text))
+        for line in hpclaunch("run", "--help").out.splitlines():
+            names = re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", re.split(r"  +", line.strip())[0]) if line.startswith("  -") else []
+            if names:
+                self.assertTrue(typed & set(names), "tests/cli/: expected a test that types %s and looks at what it does" % " or ".join(names))
 
 
 class Manual(Test):

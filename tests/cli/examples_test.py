@@ -165,11 +165,21 @@ class Examples(SiteTest):
         self.assertEqual(sorted(started.ranks), list(range(ranks)), str(started))
         self.assertEqual({env["WORLD_SIZE"] for env in started.ranks.values()}, {str(ranks)})
 
-    def test_every_site_has_a_script_and_every_script_a_test(self):
+    def test_every_site_has_a_page_a_script_and_a_test(self):
+        """CONTRIBUTING.md, "A site"."""
+        sites = set()
+        for name in os.listdir(os.path.join(ROOT, "profiles", "site")):
+            with open(os.path.join(ROOT, "profiles", "site", name), encoding="utf-8") as file:
+                if '"retired"' not in file.read():
+                    sites.add(name[:-len(".json")])
+        pages = {name[:-3] for name in os.listdir(os.path.join(ROOT, "docs", "sites"))} - {"README"}
+        self.assertEqual(pages, sites, "docs/sites: expected a page for each profile in service; run scripts/site-pages")
         scripts = {name[:-3] for name in os.listdir(JOBS) if name.endswith(".sh")}
-        self.assertEqual(scripts, set(LINES))
+        self.assertEqual(scripts, sites, "examples/jobs: expected a script for each profile in service; run scripts/job-scripts")
         with open(os.path.join(JOBS, "README.md"), encoding="utf-8") as file:
-            self.assertEqual(set(re.findall(r"\]\(([a-z0-9-]+)\.sh\)", file.read())), scripts)
+            named = set(re.findall(r"\]\(([a-z0-9-]+)\.sh\)", file.read()))
+        self.assertEqual(named, sites, "examples/jobs/README.md: expected a link to each script, in a row of the table")
+        self.assertEqual(set(LINES), sites, "tests/cli/examples_test.py: expected the launch line of each site in LINES")
 
     def test_scripts_are_tidy(self):
         scripts = [os.path.join(JOBS, site + ".sh") for site in sorted(LINES)]

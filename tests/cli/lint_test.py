@@ -91,6 +91,15 @@ class Lint(Test):
                 ("plugin-in-uenv", "export NCCL_NET_PLUGIN=ofi\nsrun --uenv=pytorch x", "export NCCL_NET_PLUGIN=ofi\nsrun x"),
                 ("plugin-name", "module load aws-ofi-nccl/1.9.1-aws\nexport NCCL_NET=OFI\nsrun x", "module load aws-ofi-nccl/1.14.0\nexport NCCL_NET=OFI\nsrun x"),
                 ("retired", "module load frameworks_optimized", "module load frameworks"),
+                ("cpu-list-range", "mpiexec -n 2 --ppn 1 --cpu-bind list:7-4 x", "mpiexec -n 2 --ppn 1 --cpu-bind list:4-7 x"),
+                ("environment-not-passed", "srun --export=NONE x", "srun --export=ALL x"),
+                ("mask-and-option", "export CUDA_VISIBLE_DEVICES=0,1\nsrun --gpus-per-task=1 x", "export CUDA_VISIBLE_DEVICES=0,1\nsrun x"),
+                ("mask-twice", "export ROCR_VISIBLE_DEVICES=1 HIP_VISIBLE_DEVICES=1\nsrun -n 2 --ntasks-per-node=1 x",
+                 "export ROCR_VISIBLE_DEVICES=1 HIP_VISIBLE_DEVICES=0\nsrun -n 2 --ntasks-per-node=1 x"),
+                ("old-launch-module", "srun --ntasks-per-node=1 python -m torch.distributed.launch t.py", "srun --ntasks-per-node=1 python -m torch.distributed.run t.py"),
+                ("ranks-too-many", "srun -N 2 -n 9 --ntasks-per-node=4 x", "srun -N 2 -n 8 --ntasks-per-node=4 x"),
+                ("several-addresses", "export MASTER_ADDR=$(hostname -I)\nsrun x", "export MASTER_ADDR=$(hostname -I | cut -d' ' -f1)\nsrun x"),
+                ("tasks-contradict", "#SBATCH -n 9\nsrun x", "#SBATCH -n 8\nsrun x"),
                 ("slow-setting", "export NCCL_P2P_DISABLE=1\nsrun x", "export NCCL_P2P_DISABLE=0\nsrun x"),
                 ("debug-setting", "export CUDA_LAUNCH_BLOCKING=1\nsrun x", "export CUDA_LAUNCH_BLOCKING=0\nsrun x"),
                 ("harmful-setting", "export FI_MR_CACHE_MONITOR=memhooks\nsrun x", "export FI_MR_CACHE_MONITOR=kdreg2\nsrun x"),
@@ -325,7 +334,7 @@ class Lint(Test):
         done = hpclaunch("lint", *scripts)
         self.assertEqual(done.status, 0, done)
 
-    def test_every_code_in_the_sources_has_a_page_and_the_other_way_round(self):
+    def test_every_rule_of_the_sources_has_a_page_and_the_other_way_round(self):
         text = ""
         for name in sorted(glob.glob(os.path.join(support.ROOT, "src", "lint", "*"))) + [os.path.join(support.ROOT, "src", "knowledge", "find.cpp")]:
             with open(name, encoding="utf-8") as source:
@@ -333,6 +342,16 @@ class Lint(Test):
         raised = set(re.findall(r'\.add\(\s*"([a-z-]+)"', text)) | set(re.findall(r'"([a-z]+-setting|setting-[a-z-]+)"', text)) | {"unknown-variable", "old-variable", "bad-value", "known-issue"}
         listed = {line.split()[0] for line in hpclaunch("lint", "--rules").out.splitlines()}
         self.assertEqual(raised, listed)
+
+    def test_every_rule_has_a_case(self):
+        """CONTRIBUTING.md, "A lint rule": a script with the fault, and its correct form."""
+        with open(os.path.join(support.ROOT, "tests", "cli", "lint_test.py"), encoding="utf-8") as file:
+            cases = set(re.findall(r'"([a-z-]+)"', file.read()))
+        for name in glob.glob(os.path.join(support.ROOT, "tests", "data", "lint", "*")):
+            with open(name, encoding="utf-8") as file:
+                cases |= set(re.findall(r"(?m)^# expect \d+ ([a-z-]+)$", file.read()))
+        listed = {line.split()[0] for line in hpclaunch("lint", "--rules").out.splitlines()}
+        self.assertEqual(listed - cases, set(), "tests/cli/lint_test.py: expected a row (code, wrong, right) for each of these")
 
     def test_scripts_of_all_kinds(self):
         """tests/data/lint: each finding is a comment "# expect LINE CODE" at the end of the file."""

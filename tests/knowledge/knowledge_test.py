@@ -90,6 +90,19 @@ class Data(unittest.TestCase):
                 home[name] = path
         self.assertGreater(len(home), 6000)
 
+    def test_a_prefix_of_a_library_is_a_family(self):
+        """CONTRIBUTING.md, "A variable or library"."""
+        families = load(os.path.join(ROOT, "profiles/variables/families.json"))["families"]
+        for path in DATA:
+            names = load(path).get("variables", {})
+            prefixes = {name.split("_")[0] + "_" for name in names}
+            if len(names) < 2 or len(prefixes) > 1:
+                continue
+            prefix = prefixes.pop()
+            self.assertTrue([family for family in families if family.startswith(prefix) or prefix.startswith(family.rstrip("*"))],
+                            'profiles/variables/families.json: expected "%s*": %s has all names that begin so; say in "unknown" what '
+                            "other names mean" % (prefix, os.path.basename(path)))
+
     def test_sentences_are_sentences_of_one_line(self):
         for path in DATA:
             for name, v in load(path).get("variables", {}).items():
@@ -282,4 +295,4 @@ class Refresh(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=1)
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=1)

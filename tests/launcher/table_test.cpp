@@ -2,6 +2,7 @@
 
 #include "hpclaunch/launcher.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 using namespace hpclaunch;
 
@@ -67,6 +68,131 @@ TEST_CASE("the table is in order and every row is whole", "[launcher]") {
     CHECK(find_launcher(launcher.name) == &launcher);
   }
   CHECK(find_launcher("no-such") == nullptr);
+}
+
+// CONTRIBUTING.md, "A launcher".
+TEST_CASE("every launcher is in each place that names launchers", "[launcher][places]") {
+  using namespace hpclaunch::test;
+  const std::string lines = source_file("tests/launcher/launch_lines_test.cpp") +
+                            source_file("tests/launcher/mpi_lines_test.cpp");
+  const std::string starts =
+      source_file("tests/cli/mpi_standins_test.py") + source_file("tests/cli/site_jobs.py");
+  const std::string reference = "docs/reference/launchers.md";
+  const auto started = [](std::string_view program) {
+    return std::ranges::any_of(known_programs("launchers"), [&](std::string_view row) {
+      return std::ranges::count(words_of(row, "programs"), program) > 0;
+    });
+  };
+  const auto has_section = [page = source_file(reference)](std::string_view title) {
+    return std::ranges::any_of(split(page, '\n'), [&](std::string_view line) {
+      return line.starts_with("## ") && one_word(line).find(one_word(title)) != std::string::npos;
+    });
+  };
+  for (const Launcher& launcher : launchers()) {
+    const std::string name(launcher.name);
+    expect_beside("profiles/schema.json", "hydra", name);
+    expect_in("profiles/schema.json", in_quotes(name) + ": {",
+              "a rule's \"launch\" takes its flags");
+    expect_in("docs/launchers.md", "| " + in_ticks(name) + " |", "a row of \"Choose one\"");
+    expect_in_line("docs/reference/cli.md", "| `--launcher NAME", in_ticks(name), "name it");
+    expect(
+        has_section(name) || (!launcher.programs.empty() && has_section(launcher.programs.front())),
+        reference, "a section ## " + name, "its line, what it removes, the sources");
+    if (launcher.traits.built_in) continue;  // hpclaunch itself
+    expect_in(reference, "| " + in_ticks(name) + " |", "a row of \"Identification\"");
+    expect(lines.find("head(\"" + name) != std::string::npos,
+           "tests/launcher/launch_lines_test.cpp", "head(\"" + name + "\", plan)",
+           "compare the whole line of a plan with two nodes");
+    expect_in("tests/launcher/clashes_test.cpp", "{\"" + name + "\", {",
+              "a flag of its own that contradicts the plan");
+    if (!std::filesystem::exists(HPCLAUNCH_SOURCE_DIR "/tests/cli/" + name + "_test.py")) {
+      expect_in("tests/cli/standins/launcher.py", in_quotes(name) + ": ",
+                "a class of KINDS that starts ranks as it does");
+      expect(starts.find(in_quotes(name) + ": \"") != std::string::npos,
+             "tests/cli/mpi_standins_test.py", in_quotes(name) + " in NAMES", "start its stand-in");
+    }
+    for (const std::string_view program : launcher.programs) {
+      expect(started(program), "profiles/programs/launchers.json", in_quotes(program),
+             "a row of \"launchers\": a launcher must not start another");
+      expect_in(reference, in_ticks(program), "name it among \"Programs on PATH\"");
+    }
+    const std::string row = "src/launcher/" + name + ".cpp";
+    expect(!launcher.recognition.folder.empty() || !launcher.recognition.texts.empty(), row,
+           ".recognition", "what PROGRAM --version prints, or a folder of its own");
+    for (const std::string& variable : {launcher.traits.rank_var, launcher.traits.local_rank_var})
+      if (!variable.empty()) {
+        expect(is_rank_variable(variable), row, variable + " in .rank_variables",
+               "those of an outer launch are removed");
+        expect_key_below("profiles/variables", variable, "explain and check know the name");
+      }
+  }
+}
+
+// CONTRIBUTING.md, "A container engine". One launch with a bind, a variable, a limit and a device option, in each
+// engine's words.
+TEST_CASE("every container engine has its words and is in each place that names engines",
+          "[launcher][container][places]") {
+  using namespace hpclaunch::test;
+  struct Words {
+    std::string_view engine, words;
+  };
+  constexpr Words kWords[] = {
+      {"apptainer", "/bin/engine exec --devices --bind=/from:/to IMAGE"},
+      {"singularity", "/bin/engine exec --devices --bind=/from:/to IMAGE"},
+      {"podman-hpc",
+       "/bin/engine run --rm --interactive --network=host --ipc=host --pid=host "
+       "--log-driver=none --entrypoint= --devices --ulimit=core=0:-1 --volume=/from:/to "
+       "--env=NAME IMAGE"},
+      {"podman",
+       "/bin/engine run --rm --init --interactive --pull=never --network=host "
+       "--ipc=host --log-driver=none --entrypoint= --devices --ulimit=core=0:-1 "
+       "--volume=/from:/to --env=NAME IMAGE"},
+      {"pyxis",
+       "--no-container-entrypoint --devices --container-mounts=/from:/to "
+       "--container-env=NAME --container-image=IMAGE"},
+      {"ce", "--devices --environment=IMAGE"},
+      {"enroot",
+       "/bin/engine start --devices --mount=/from:/to:none:x-create=auto,bind "
+       "--env=NAME IMAGE"},
+      {"charliecloud",
+       "/bin/engine --bind=/tmp:/tmp --unset-env=LD_* "
+       "--set-env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "
+       "--devices --bind=/from:/to IMAGE --"},
+      {"bubblewrap",
+       "/bin/engine --die-with-parent --unsetenv LD_LIBRARY_PATH --unsetenv LD_PRELOAD "
+       "--unsetenv TMPDIR --setenv PATH "
+       "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --bind IMAGE / "
+       "--dev-bind /dev /dev --proc /proc --ro-bind /sys /sys --devices --bind /from "
+       "/to"},
+      {"shifter", "/bin/engine --devices --volume=/from:/to --image=IMAGE"},
+      {"sarus", "/bin/engine run --devices --mount=type=bind,source=/from,destination=/to IMAGE"},
+  };
+  for (const ContainerEngine& engine : container_engines()) {
+    const std::string name(engine.name);
+    expect_in("docs/containers.md", engine.refused.empty() ? in_ticks(name) : name,
+              "a row of \"Engines\", or why it is refused");
+    if (!engine.refused.empty()) continue;
+    expect_in("src/profile/parse.h", in_quotes(name), "add it to kEngines");
+    expect_beside("profiles/schema.json", "enroot", name);
+    expect_in_line("docs/reference/cli.md", "| `--container-engine NAME", in_ticks(name),
+                   "name it");
+    const auto row = std::ranges::find(kWords, engine.name, &Words::engine);
+    expect(row != std::end(kWords), "tests/launcher/table_test.cpp",
+           "a row {" + in_quotes(name) + ", ...}", "what one launch looks like in its words");
+    if (row == std::end(kWords)) continue;
+    const ContainerUse use = {.engine = &engine,
+                              .program = engine.srun_option.empty() ? "/bin/engine" : "",
+                              .image = "IMAGE",
+                              .is_directory = engine.files.empty() && engine.names.empty(),
+                              .options = {"--devices"},
+                              .binds = {{"/from", "/to"}},
+                              .env = {"NAME"},
+                              .limits = {{"core", 0, -1}}};
+    std::string words;
+    for (const std::string& word : container_words(use)) words += (words.empty() ? "" : " ") + word;
+    INFO(name);
+    CHECK(words == row->words);
+  }
 }
 
 TEST_CASE("Hydra's command line carries counts, hosts and one CPU set per local rank",

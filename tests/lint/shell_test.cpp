@@ -1,8 +1,10 @@
 // The reader of shell text, and the model on top of it.
 
 #include "hpclaunch/lint.h"
+#include "hpclaunch/scheduler.h"
 #include "lint/script.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 using namespace hpclaunch::lint;  // hpclaunch itself has other values and settings
 
@@ -197,6 +199,19 @@ TEST_CASE("fixes leave nothing of what they fix") {
   }
   CHECK(fixed(once, check_text(once, "job.sh")) == once);
   CHECK(once.find('\r') == std::string::npos);
+}
+
+// CONTRIBUTING.md, "A scheduler".
+TEST_CASE("the directives of every batch system are read", "[places]") {
+  using hpclaunch::test::expect;
+  for (const hpclaunch::Scheduler& one : hpclaunch::schedulers()) {
+    const std::string line = std::string(one.directives.sentinel) + "-N 2";
+    const Script script = read_script("#!/bin/bash\n" + line + "\nx\n", "job.sh");
+    expect(!script.shell.directives.empty(), "src/lint/shell.cpp", line + " read as a directive",
+           "add its first word to kSentinels");
+    expect(script.request.system == one.name, "src/lint/asks.cpp",
+           line + " read as one of " + std::string(one.name), "a row of kSystems");
+  }
 }
 
 TEST_CASE("every rule has a page, and no page is empty") {

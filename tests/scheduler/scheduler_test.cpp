@@ -1,7 +1,11 @@
 // Batch systems: which one a job belongs to, its hosts, and what its commands print.
 #include "hpclaunch/scheduler.h"
 
+#include <algorithm>
+
+#include "hpclaunch/launcher_traits.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 using namespace hpclaunch;
 
@@ -27,6 +31,40 @@ Result<HostList> hosts_of(std::string_view name, std::vector<std::string> env,
 }
 
 }  // namespace
+
+// CONTRIBUTING.md, "A scheduler".
+TEST_CASE("every batch system is in each place that names batch systems", "[scheduler][places]") {
+  using namespace hpclaunch::test;
+  CHECK(std::size(kSchedulerNames) == schedulers().size());
+  for (const Scheduler& one : schedulers()) {
+    const std::string name(one.name);
+    const std::string title(one.title);
+    expect(std::ranges::count(kSchedulerNames, one.name) == 1,
+           "include/hpclaunch/launcher_traits.h", in_quotes(name), "add it to kSchedulerNames");
+    expect_beside("profiles/schema.json", "cobalt", name);
+    expect_in("profiles/schema.json", in_quotes(name) + ": {",
+              "a rule's \"batch\" takes its lines");
+    expect_in_line("profiles/new/profile.txt", "  // Batch system:", name, "name it");
+    expect_in_line("docs/reference/profile-format.md", "  \"scheduler\":", name, "name it");
+    expect_in_line("docs/reference/profile-format.md", "| `scheduler` | job", in_ticks(name),
+                   "name it");
+    expect_in_line("docs/reference/cli.md", "| `--scheduler NAME", in_ticks(name), "name it");
+    expect_in_line("docs/reference/cli.md", "**Nodes.**", title, "name it, innermost first");
+    expect_in_line("docs/batch.md", "`hpclaunch script` prints", title, "name it");
+    expect_in_line("docs/start.md", "The node list comes from", title, "name it");
+    expect_in_line("docs/lint.md", "- The options in `#SBATCH`",
+                   in_ticks(trim(one.directives.sentinel)), "name it");
+    expect_in("tests/scheduler/scheduler_test.cpp", "hosts_of(\"" + name + "\"",
+              "the hosts and slots that a job of it has");
+    std::string where(one.hosts_variables.empty() ? one.hosts_file : one.hosts_variables.front());
+    if (where.empty()) where = one.instance_variable;
+    expect_in("docs/reference/cli.md", where, "a row of the table below **Nodes.**");
+    if (!one.common_variable)
+      expect_in("src/plan/environment/environment.cpp", where.substr(0, where.find('_') + 1) + ",",
+                "add it to kPrefixes: a launcher takes no such variable to another node");
+    CHECK(batch_of({std::string(one.job_variable) + "=7", where + "=n1"}).name() == name);
+  }
+}
 
 TEST_CASE("the innermost batch system that names its hosts", "[scheduler]") {
   const std::vector<std::string> slurm = {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]"};
@@ -82,6 +120,9 @@ TEST_CASE("hosts and slots, one list each", "[scheduler]") {
   CHECK(pbs->names == std::vector<std::string>{"n1", "n2"});
   CHECK(pbs->slots == std::vector<int>{2, 1});
   CHECK_FALSE(pbs->allocation);
+  const auto cobalt = hosts_of("cobalt", {}, "n1\nn2\n");
+  REQUIRE(cobalt);
+  CHECK(cobalt->names == std::vector<std::string>{"n1", "n2"});
   const auto slurm =
       hosts_of("slurm", {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_NTASKS=6",
                          "SLURM_TASKS_PER_NODE=4,2", "SLURM_JOB_CPUS_PER_NODE=8(x2)"});

@@ -3,7 +3,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "hpclaunch/device_vendor.h"
+#include "probe/pci.h"
 #include "support/catch.h"
+#include "support/places.h"
 #include "vendor/support.h"
 
 using namespace hpclaunch;
@@ -47,6 +50,46 @@ constexpr auto kAll = VendorLibraries::all;
 constexpr auto kNeeded = VendorLibraries::if_needed;
 
 }  // namespace
+
+// CONTRIBUTING.md, "A device vendor".
+TEST_CASE("every device vendor is in each place that names vendors", "[vendor][places]") {
+  for (const DeviceVendor& vendor : device_vendors()) {
+    const std::string name(vendor.name);
+    const std::string id(vendor.pci_id.substr(2));
+    const probe::PciFunction card = {
+        {0, 0xc1, 0, 0}, 0x0302, unsigned(std::stoul(id, nullptr, 16)), 1};
+    expect(accelerator_vendor(card) == name, "src/probe/pci.cpp",
+           in_quotes(name) + " for class 0302 of vendor " + id, "a case of accelerator_vendor");
+    expect_in("src/probe/hwloc_io.cpp", in_quotes(name), "a row of kNames, for hwloc's XML");
+    expect_in("src/profile/parse.h", in_quotes(name), "add it to kVendors");
+    expect_beside("profiles/schema.json", "amd", name);
+    expect_in("src/job/container.cpp", in_quotes(name), "a case of device_options");
+    expect_in("include/hpclaunch/launcher.h", name + " = {}",
+              "each container engine's options for its devices");
+    expect_in("docs/reference/topology.md", "vendor " + in_ticks(id), "a row of \"Devices\"");
+    expect_in_line("docs/reference/topology.md", "| `vendor`, `model`", in_ticks(name), "name it");
+    expect_in("docs/devices.md", in_ticks(vendor.masks.front()), "a row of \"Vendors\"");
+    for (const std::string_view mask : vendor.masks)
+      if (!mask.empty()) expect_key_below("profiles/variables", mask, "explain knows the name");
+  }
+}
+
+TEST_CASE("every reader of a vendor's library is asked, and has a fake to break",
+          "[vendor][places]") {
+  const std::string readers = source_file("src/probe/vendor/reader.h");
+  const std::string start = "Result<VendorReport> read_";
+  for (std::size_t at = readers.find(start); at != std::string::npos;
+       at = readers.find(start, at + 1)) {
+    const std::size_t from = at + start.size();
+    const std::string name = readers.substr(from, readers.find('(', from) - from);
+    expect_in("src/probe/vendor/enrich.cpp", "read_" + name, "a task of enrich()");
+    expect_in("src/probe/vendor/libraries.cpp", "which." + name, "when it is opened");
+    for (const std::string& test : {"fake_" + name, "abi_" + name}) {
+      const std::string file = "tests/vendor/" + test + ".cpp";
+      expect(fs::exists(HPCLAUNCH_SOURCE_DIR "/" + file), file, "a file", "copy that of rocm_smi");
+    }
+  }
+}
 
 TEST_CASE("a machine without devices opens nothing", "[vendor]") {
   const Root root;
