@@ -47,7 +47,7 @@ install(FILES src/job/start/sitecustomize.py DESTINATION libexec/hpclaunch/start
 install(DIRECTORY profiles/ DESTINATION share/hpclaunch/profiles FILES_MATCHING PATTERN "*.json" PATTERN "README.md")
 # README.md beside docs/ and examples/, as in the sources: their relative links hold in the installed tree.
 set(_doc share/doc/hpclaunch)
-install(FILES README.md LICENSE CHANGELOG.md SECURITY.md CITATION.cff DESTINATION ${_doc})
+install(FILES README.md LICENSE CHANGELOG.md CONTRIBUTING.md SECURITY.md CITATION.cff DESTINATION ${_doc})
 install(DIRECTORY docs DESTINATION ${_doc})
 install(DIRECTORY examples DESTINATION ${_doc} USE_SOURCE_PERMISSIONS)
 

@@ -151,7 +151,7 @@ hpclaunch_unit_test(check SOURCES
 hpclaunch_unit_test(compare SOURCES
   tests/check/compare_test.cpp
   tests/model/report_test.cpp)
-hpclaunch_unit_test(lint LABEL lint SOURCES
+hpclaunch_unit_test(lint LABEL lint APART SOURCES
   tests/lint/script_fuzz_test.cpp
   tests/lint/shell_test.cpp)
 hpclaunch_unit_test(render APART SOURCES
@@ -354,13 +354,15 @@ if(_machine)
     hpclaunch_test(engines.${topic} machine engines
                    COMMAND ${_python} ${_tests}/engines/${topic}_test.py $<TARGET_FILE:hpclaunch> $<TARGET_FILE:rank_record> ${ARGN})
   endfunction()
-  foreach(topic waits matrix faults failures training cluster restart stage container submit identity mps)
+  # Those that wait longest first: the others run beside them.
+  set(_cost 1000)
+  foreach(topic waits faults failures training matrix cluster restart stage container submit identity mps)
     hpclaunch_engine_test(${topic})
+    set_tests_properties(engines.${topic} PROPERTIES COST ${_cost})
+    math(EXPR _cost "${_cost} - 1")
   endforeach()
-  set_tests_properties(engines.waits PROPERTIES COST 1000)  # idle: first, beside the short ones
   # The second shape takes minutes more; scripts/emulated-node has both.
   hpclaunch_engine_test(emulated_node ${CMAKE_BINARY_DIR}/emulated-node OnePackage)
   # An emulated node has as many threads as this machine has cores, all busy.
   set_tests_properties(engines.emulated_node PROPERTIES PROCESSORS 2 LABELS "machine;engines;long")
-  set_tests_properties(engines.training engines.faults engines.failures PROPERTIES PROCESSORS 2)
 endif()
