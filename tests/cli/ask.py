@@ -1,8 +1,10 @@
 """Questions to hpclaunch-ask (tests/support/ask.cpp): the program in one process, which answers in milliseconds what a
 process of its own would answer after its start. Commands that start something are no questions."""
 import os
+import resource
 import subprocess
 
+LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
 # These print and end, whatever their options are.
 PRINTING = {"plan", "env", "explain", "script", "lint", "topo", "profile", "completion", "complete", "man", "help", "--help", "-h",
             "--version", "-V"}
@@ -18,6 +20,11 @@ def is_question(words):
     return bool({"--dry-run", "--help", "-h"} & set(before))
 
 
+def inherited():
+    """What a new process would take over from this one and the driver has taken over long ago."""
+    return os.sched_getaffinity(0), [resource.getrlimit(limit) for limit in LIMITS]
+
+
 def at_start(env):
     return {name: value for name, value in env.items() if name.startswith(AT_START)}
 
@@ -28,9 +35,10 @@ class Driver:
     def __init__(self, program):
         self.program = program
         self.child = None
+        self.inherited = inherited()
 
     def answers(self, words, env):
-        return is_question(words) and at_start(env) == at_start(os.environ)
+        return is_question(words) and at_start(env) == at_start(os.environ) and self.inherited == inherited()
 
     def ask(self, words, env, stdin, cwd):
         if self.child is None:
