@@ -35,8 +35,8 @@ else()
 endif()
 
 # ---- unit tests: one program, linked once ------------------------------------------------------------
-# hpclaunch_unit_test(NAME [APART] [LABEL label] SOURCES...): adds to the program, and the test cases of these sources as
-# unit.NAME. APART: sources with the same local names, compiled one by one also with HPCLAUNCH_UNITY.
+# hpclaunch_unit_test(NAME [LABEL label] SOURCES... [APART...]): adds to the program, and the test cases of these sources as
+# unit.NAME. With HPCLAUNCH_UNITY they are compiled as one, but for those APART, which have local names of the others.
 # What is tested is optimized, the tests themselves are not: that would take longer than they run.
 add_library(hpclaunch_test_main STATIC EXCLUDE_FROM_ALL tests/support/main.cpp tests/support/golden.cpp)
 target_compile_options(hpclaunch_test_main PUBLIC -O0)
@@ -59,20 +59,18 @@ function(hpclaunch_test_program target)
 endfunction()
 
 function(hpclaunch_unit_test name)
-  cmake_parse_arguments(T "APART" "LABEL" "SOURCES" ${ARGN})
+  cmake_parse_arguments(T "" "LABEL" "SOURCES;APART" ${ARGN})
   if(NOT _pure)
     return()
   endif()
   if(NOT T_LABEL)
     set(T_LABEL unit)
   endif()
-  target_sources(test_units PRIVATE ${T_SOURCES})
-  if(NOT T_APART)
-    set_source_files_properties(${T_SOURCES} PROPERTIES UNITY_GROUP ${name})
-  endif()
+  target_sources(test_units PRIVATE ${T_SOURCES} ${T_APART})
+  set_source_files_properties(${T_SOURCES} PROPERTIES UNITY_GROUP ${name})
   # Catch2 knows a test case by the name of its file, without the folder.
   set(files "")
-  foreach(source ${T_SOURCES})
+  foreach(source ${T_SOURCES} ${T_APART})
     get_filename_component(file ${source} NAME_WE)
     if(file MATCHES "_test$")
       get_property(known GLOBAL PROPERTY HPCLAUNCH_UNIT_TESTS)
@@ -105,7 +103,7 @@ hpclaunch_unit_test(topology SOURCES
   tests/model/topology_test.cpp)
 hpclaunch_unit_test(plan_json SOURCES tests/model/plan_json_test.cpp)
 hpclaunch_unit_test(knowledge LABEL knowledge SOURCES tests/knowledge/knowledge_test.cpp)
-hpclaunch_unit_test(profile LABEL profile APART SOURCES
+hpclaunch_unit_test(profile LABEL profile SOURCES
   tests/profile/builtin_test.cpp
   tests/profile/detect_test.cpp
   tests/profile/facts_test.cpp
@@ -114,29 +112,32 @@ hpclaunch_unit_test(profile LABEL profile APART SOURCES
   tests/profile/parse_test.cpp
   tests/profile/resolve_test.cpp)
 hpclaunch_unit_test(scheduler SOURCES tests/scheduler/scheduler_test.cpp)
-hpclaunch_unit_test(launcher APART SOURCES
+hpclaunch_unit_test(launcher SOURCES
   tests/launcher/clashes_test.cpp
   tests/launcher/launch_lines_test.cpp
   tests/launcher/mpi_lines_test.cpp
+  APART
   tests/launcher/table_test.cpp)
-hpclaunch_unit_test(place APART SOURCES
+hpclaunch_unit_test(place SOURCES
   tests/plan/links_test.cpp
   tests/plan/match_test.cpp
-  tests/plan/place_test.cpp
-  tests/plan/placement_test.cpp
   tests/plan/rivals.cpp
-  tests/plan/rivals_test.cpp)
+  tests/plan/rivals_test.cpp
+  APART
+  tests/plan/place_test.cpp
+  tests/plan/placement_test.cpp)
 hpclaunch_unit_test(forward SOURCES tests/plan/forward_test.cpp)
 hpclaunch_unit_test(site_rules SOURCES tests/plan/site_rules_test.cpp)
-hpclaunch_unit_test(make_plan APART SOURCES
+hpclaunch_unit_test(make_plan SOURCES
   tests/plan/device_groups_test.cpp
   tests/plan/devices_per_rank_test.cpp
   tests/plan/grants_law_test.cpp
   tests/plan/grants_parts_test.cpp
   tests/plan/grants_test.cpp
-  tests/plan/make_plan_test.cpp
   tests/plan/masks_test.cpp
   tests/plan/nics_test.cpp
+  APART
+  tests/plan/make_plan_test.cpp
   tests/plan/parts_test.cpp
   tests/plan/vendors_test.cpp)
 hpclaunch_unit_test(wire LABEL shim SOURCES tests/plan/wire_test.cpp)
@@ -151,42 +152,46 @@ hpclaunch_unit_test(check SOURCES
 hpclaunch_unit_test(compare SOURCES
   tests/check/compare_test.cpp
   tests/model/report_test.cpp)
-hpclaunch_unit_test(lint LABEL lint APART SOURCES
+hpclaunch_unit_test(lint LABEL lint SOURCES
   tests/lint/script_fuzz_test.cpp
+  APART
   tests/lint/shell_test.cpp)
-hpclaunch_unit_test(render APART SOURCES
+hpclaunch_unit_test(render SOURCES
   tests/render/env_test.cpp
   tests/render/explain_test.cpp
   tests/render/picture_test.cpp
   tests/render/plans.cpp
   tests/render/quote_test.cpp
-  tests/render/script_test.cpp
   tests/render/plan_table_test.cpp
   tests/render/render_text_test.cpp
+  APART
+  tests/render/script_test.cpp
   tests/render/topology_text_test.cpp)
-hpclaunch_unit_test(probe APART SOURCES
+hpclaunch_unit_test(probe SOURCES
   tests/probe/child_test.cpp
   tests/probe/devices_test.cpp
-  tests/probe/libfabric_test.cpp
   tests/probe/processors_test.cpp
+  APART
+  tests/probe/libfabric_test.cpp
   tests/probe/sysfs_nics_test.cpp
   tests/probe/sysfs_test.cpp
   tests/probe/probe_test.cpp)
 # Vendors' libraries: fakes that do wrong all that a library can, in place of hardware that no test machine has.
-hpclaunch_unit_test(vendor APART SOURCES
+hpclaunch_unit_test(vendor SOURCES
   tests/vendor/amd_test.cpp
   tests/vendor/level_zero_test.cpp
   tests/vendor/libraries_test.cpp
   tests/vendor/live_test.cpp
   tests/vendor/merge_test.cpp
-  tests/vendor/nvml_test.cpp
-  tests/vendor/support.cpp)
-hpclaunch_unit_test(sys LABEL local APART SOURCES
+  tests/vendor/support.cpp
+  APART
+  tests/vendor/nvml_test.cpp)
+hpclaunch_unit_test(sys LABEL local SOURCES
   tests/sys/events_test.cpp
   tests/sys/local_test.cpp
   tests/sys/network_test.cpp
   tests/sys/supervised_test.cpp)
-hpclaunch_unit_test(job APART SOURCES
+hpclaunch_unit_test(job SOURCES
   tests/job/live_node_test.cpp
   tests/job/time_limit_test.cpp)
 hpclaunch_unit_test(laws SOURCES tests/cli/laws_test.cpp)  # of `profile test`, each with a plan that breaks it
@@ -314,15 +319,18 @@ if(_pure)
   target_link_libraries(hpclaunch-ask PRIVATE hpclaunch_cli)
   set_target_properties(hpclaunch-ask PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   add_dependencies(hpclaunch-ask hpclaunch-shim)
-  foreach(topic plan drift explain lint topo devices prefixes outside programs launchers allocations shapes profile profile_new profile_page sites site_choice examples script torchrun docs environment)
+  foreach(topic plan drift explain lint topo devices prefixes outside programs launchers allocations shapes profile profile_page sites site_choice examples script torchrun docs environment)
     hpclaunch_test(cli.${topic} pure cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
   endforeach()
+  # Here every sixth machine, with sanitizers; the other tier has all of them.
+  hpclaunch_test(cli.profile_new.some pure cli COMMAND ${CMAKE_COMMAND} -E env HPCLAUNCH_TEST_EVERY=6
+                 ${_python} ${_tests}/cli/profile_new_test.py $<TARGET_FILE:hpclaunch>)
   hpclaunch_test(knowledge.black-box pure knowledge COMMAND ${_python} ${_tests}/knowledge/knowledge_test.py
                  $<TARGET_FILE:hpclaunch> $<TARGET_FILE:hpclaunch-catalogue> ${PROJECT_SOURCE_DIR})
 endif()
 
 # What starts ranks, other programs or a terminal.
-foreach(topic usage terminal doctor local endings agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit)
+foreach(topic counts usage terminal doctor local endings agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
   hpclaunch_test(cli.${topic} machine cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
 endforeach()
 # They bind ranks to the same cores and wait for one another's.

@@ -3,12 +3,9 @@
 that are never started here."""
 import json
 import os
-import re
-import unittest
 
-import fakes
 import support
-from support import HOST, Test, clean_env, execute, hpclaunch, machine, need
+from support import HOST, Test, clean_env, hpclaunch, machine
 
 NODE = ("--topology", machine("arm-80-nosmt.xml"))   # 80 cores, one hardware thread each
 SMT = ("--topology", machine("xeon-2x52-smt2.xml"))
@@ -212,46 +209,6 @@ class Slurm(Job):
         parts = self.het(SLURM_JOB_CPUS_PER_NODE="2,8", SLURM_JOB_CPUS_PER_NODE_HET_GROUP_1="8(x3),4")
         plan = self.plan("--het-group", "1", "--ppn", "1", env=parts, launcher="slurm")
         self.assertEqual([granted for granted, _ in self.parts(plan)], [8, 8, 8, 4])
-
-
-class Large(Job):
-    def instructions(self, nodes):
-        """Of a dry run in a Slurm job with a compressed list of so many nodes, as callgrind counts them."""
-        counts = os.path.join(self.folder, "callgrind")
-        env = self.env(SLURM_JOB_ID="1", SLURM_JOB_NUM_NODES=str(nodes), SLURM_JOB_NODELIST="n[000001-%06d]" % nodes)
-        done = execute([need("valgrind"), "--tool=callgrind", "--callgrind-out-file=" + counts, support.HPCLAUNCH,
-                        "run", "--dry-run", "--profile", "frontier", "--ppn", "8", "--", "/bin/true"], env=env)
-        self.assertIn("--nodes=%d" % nodes, done.out)
-        with open(counts) as file:
-            return next(int(line.split()[1]) for line in file if line.startswith(("summary:", "totals:")))
-
-    def test_no_json_library_reads_what_is_compiled_in(self):
-        """Profiles are read by our own reader, which takes a fifth of the time, without their cases; what is known of programs is searched as it is."""
-        with open(support.HPCLAUNCH, "rb") as file:
-            if b"__asan_init" in file.read():
-                return  # no program with sanitizers runs under valgrind
-        fakes.need_names_of_functions(self)
-        self.instructions(1)
-        names, own, name, called = {}, {}, None, False
-        with open(os.path.join(self.folder, "callgrind")) as file:
-            for line in file:
-                if match := re.match(r"c?fn=\((\d+)\)(?: (.*))?", line):
-                    names.setdefault(match.group(1), match.group(2))
-                    name = match.group(1) if line.startswith("fn=") else name
-                elif re.match(r"[+*\d-]", line):
-                    own[name] = own.get(name, 0) + (0 if called else int(line.split()[1]))
-                called = line.startswith("calls=")
-        cost = sum(count for at, count in own.items() if "nlohmann" in names[at])
-        self.assertTrue(any("json_reader" in name for name in names.values()), "no names of functions")
-        self.assertLess(cost / sum(own.values()), 0.06)
-
-    def test_a_compressed_list_costs_next_to_nothing_per_node(self):
-        """The list stays compressed until a name is needed, and srun needs none."""
-        with open(support.HPCLAUNCH, "rb") as file:
-            if b"__asan_init" in file.read():
-                return  # no program with sanitizers runs under valgrind
-        few, many = 1000, 100000
-        self.assertLess((self.instructions(many) - self.instructions(few)) / (many - few), 3000)  # 2,100 unoptimized; names cost 20,000
 
 
 class DevicesPerRank(Job):

@@ -13,9 +13,8 @@ import termios
 import time
 import xml.etree.ElementTree as ElementTree
 
-import fakes
 import support
-from support import COMMANDS, LIMIT, Test, clean_env, execute, hpclaunch, machine, need, on_terminal
+from support import COMMANDS, LIMIT, Test, clean_env, hpclaunch, machine, need, on_terminal
 
 ESCAPE = re.compile("\033\\[[0-9;]*m")
 AURORA = ("--profile", "aurora", "--ppn", "12")
@@ -397,31 +396,6 @@ class Run(Test):
             self.assertNotIn("failed", text)
             self.assertEqual(child.wait(LIMIT), 128 + signal.SIGKILL)
             os.close(master)
-
-
-class Cost(Test):
-    def declared(self, *words):
-        """Calls of CLI11's add_option, as callgrind counts them."""
-        profile = os.path.join(self.folder, "callgrind")
-        done = execute([need("valgrind"), "--tool=callgrind", "--callgrind-out-file=" + profile, support.HPCLAUNCH, *words])
-        self.assertIn(done.status, (0, 1), done)
-        names, callee, calls = {}, None, 0
-        with open(profile) as file:
-            for line in file:
-                if match := re.match(r"(c?fn)=\((\d+)\)(?: (.*))?", line):
-                    names.setdefault(match.group(2), match.group(3))
-                    callee = match.group(2) if match.group(1) == "cfn" else callee
-                elif line.startswith("calls=") and re.match(r"CLI::App::add_option\(std(?!.*\{lambda)", names[callee] or ""):
-                    calls += int(line[6:].split()[0])
-        return calls
-
-    def test_only_typed_options_are_declared(self):
-        """CLI11 takes longest to take options in: a command that types three declares these and its help, not fifty."""
-        with open(support.HPCLAUNCH, "rb") as file:
-            if b"__asan_init" in file.read():
-                return  # no program with sanitizers runs under valgrind
-        fakes.need_names_of_functions(self)
-        self.assertIn(self.declared("plan", "-n", "1", "--topology", machine("laptop-8.xml"), "--master-port=12345"), (3, 4, 5, 6))
 
 
 if __name__ == "__main__":
