@@ -1,5 +1,6 @@
-#include "hpclaunch/env.h"
 #include "hpclaunch/hosts.h"
+
+#include "hpclaunch/env.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;
