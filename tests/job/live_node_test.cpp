@@ -1,6 +1,4 @@
 // The node that is planned for: drift, granted devices, and which of them can be reached.
-#include "job/node.h"
-
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "job/node.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;

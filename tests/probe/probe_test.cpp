@@ -1,3 +1,5 @@
+#include "hpclaunch/probe.h"
+
 #include <sched.h>
 #include <unistd.h>
 
@@ -6,7 +8,6 @@
 #include <fstream>
 #include <set>
 
-#include "hpclaunch/probe.h"
 #include "probe/child.h"
 #include "probe/machine.h"
 #include "support/catch.h"

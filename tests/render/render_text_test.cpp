@@ -1,6 +1,5 @@
-#include "render/text.h"
-
 #include "hpclaunch/render.h"
+#include "render/text.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;
