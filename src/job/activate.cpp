@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "hpclaunch/paths.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 
@@ -24,23 +25,16 @@ struct Item {
   std::string value;  // a path is absolute
 };
 
-std::string absolute(const std::string& path) {
-  std::string text = std::filesystem::absolute(path).lexically_normal();
-  if (text.size() > 1 && text.ends_with('/')) text.pop_back();
-  return text;
-}
-
 std::vector<Item> items_of(const Request& request) {
   std::vector<Item> items;
   for (const std::string& folder : request.module_folders)
-    items.push_back({"use", "--module-use", folder, absolute(folder)});
+    items.push_back({"use", "--module-use", folder, absolute_path(folder)});
   for (const std::string& name : request.modules)
     items.push_back({"module", "--module", name, name});
   if (const std::string& name = request.conda; !name.empty())
-    items.push_back(
-        {"conda", "--conda", name, name.find('/') == std::string::npos ? name : absolute(name)});
+    items.push_back({"conda", "--conda", name, absolute_unless_name(name)});
   if (!request.venv.empty())
-    items.push_back({"venv", "--venv", request.venv, absolute(request.venv)});
+    items.push_back({"venv", "--venv", request.venv, absolute_path(request.venv)});
   return items;
 }
 

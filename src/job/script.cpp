@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -255,18 +254,6 @@ std::string script_word(const std::string& word) {
                      pair == word ? "" : "--set=", name);
 }
 
-// The job may run in another directory. `before`: the words in front of `word`.
-std::string with_absolute_path(const std::string& word, const std::vector<std::string>& before) {
-  for (const std::string option : {"--venv", "--module-use", "--stage-from"}) {
-    const bool apart = before.back() == option;
-    if (!apart && !word.starts_with(option + "=")) continue;
-    const std::size_t at = apart ? 0 : option.size() + 1;
-    return word.substr(0, at) +
-           std::filesystem::absolute(word.substr(at)).lexically_normal().string();
-  }
-  return word;
-}
-
 std::string heading(const Draft& draft, const BatchRequest& wanted) {
   const JobOptions& options = draft.options;
   std::string what = fmt::format(
@@ -314,8 +301,7 @@ std::string body(const Draft& draft, const Request& request, const BatchRequest&
         "}\n";
   std::vector<std::string> words = {here ? sys::own_directory() + "/hpclaunch" : "hpclaunch",
                                     "run"};
-  std::ranges::transform(wanted.run_words, std::back_inserter(words),
-                         [&](const std::string& word) { return with_absolute_path(word, words); });
+  std::ranges::copy(wanted.run_words, std::back_inserter(words));
   words.emplace_back("--");
   std::ranges::copy(request.command, std::back_inserter(words));
   for (std::string& word : words) word = script_word(word);

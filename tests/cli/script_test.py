@@ -295,6 +295,32 @@ class Place(Script):
         self.assertIn(folder + "/envs", words, str(done))
         self.assertTrue({folder + "/mods", "--module-use=" + folder + "/mods"} & set(words), str(done))
 
+    def test_every_path_is_absolute(self):
+        """Of every option whose value is a path by its help; names stay as they are."""
+        folder = os.path.realpath(self.folder)
+        usage = self.ok(hpclaunch("script", "--help", env=HERE)).out
+        self.file("mine.json", json.dumps({"schema": 1, "name": "mine", "doc": "x", "scheduler": "slurm"}))
+        own = {"--output", "--write"}  # of the job, and of this command: they do not reach run
+        found = dict(re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+) (?:NAME\|)?(FILE|DIR|PATH|SRC\[:DST\])(?: |$)", usage))
+        self.assertLessEqual({"--hostfile", "--log-dir", "--report", "--env-file", "--topology", "--stage-from", "--stage-to", "--venv", "--module-use",
+                              "--launcher", "--container-bind"}, set(found))
+        typed = [(option, "a/../b/c" + end, "b/c" + end) for option, kind in sorted(found.items())
+                 for end in (["", ":/d"] if kind.startswith("SRC") else [""]) if option not in own]
+        typed += [("--profile", "./mine.json", "mine.json"), ("--profile", "mine.json", "mine.json"), ("--conda", "./envs/x", "envs/x"),
+                  ("--container", "image.sif", "image.sif"), ("--container", "./b", "b")]
+        for option, value, path in typed:
+            with self.subTest(option, value=value):
+                system = () if option == "--profile" else ("--scheduler", "slurm")
+                done = self.ok(hpclaunch("script", *system, option, value, "--", "python3", "b/c.py", env=HERE, cwd=self.folder))
+                self.assertEqual(self.command(done.out), ["hpclaunch", "run", option, folder + "/" + path, "--", "python3", "b/c.py"])
+        for option, value in (("--profile", "frontier"), ("--profile", "none"), ("--conda", "train"), ("--launcher", "hydra"),
+                              ("--container", "docker://ubuntu"), ("--container", "ubuntu")):
+            done = self.ok(hpclaunch("script", "--scheduler", "slurm", option, value, "--", "true", env=HERE, cwd=self.folder))
+            self.assertEqual(self.command(done.out), ["hpclaunch", "run", option, value, "--", "true"])
+        self.file("ubuntu/x", "")  # a directory is an image, too
+        done = self.ok(hpclaunch("script", "--scheduler", "slurm", "--container", "ubuntu", "--", "true", env=HERE, cwd=self.folder))
+        self.assertIn(folder + "/ubuntu", self.command(done.out))
+
     def test_a_job_without_hpclaunch(self):
         text = "\n".join(self.script("--profile", "polaris").split("\n\n")[-2:])  # without the site's modules
         bare = {"PATH": "/usr/bin:/bin"}
