@@ -57,7 +57,8 @@ void declare_site(Parser& parser, Request& request) {
 }
 
 void declare_environment(Parser& parser, Request& request) {
-  parser.list("--module", request.modules, "NAME", "Load module NAME first; repeatable");
+  parser.list("--module", request.modules, "NAME",
+              "Load module NAME first; none: no module at all; repeatable");
   parser.paths("--module-use", request.module_folders, "DIR", "Search DIR for modules; repeatable");
   parser.path("--conda", request.conda, "NAME", "Activate a conda environment (name or prefix)",
               job::absolute_unless_name);

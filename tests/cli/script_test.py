@@ -139,6 +139,51 @@ class Sites(Script):
         self.refused(2, "script", "--profile", "perlmutter", "--gpu-view", "launcher", "--", "true", env=HERE, says=["no flags of srun"])
 
 
+class Modules(Script):
+    """Those of the stack, which the script loads, and those of --module, which hpclaunch run loads after them."""
+
+    def loads(self, *words, says=()):
+        """The lines that load something, and the words of hpclaunch run before the program."""
+        text = self.script("-t", "1h", *words, says=says)
+        lines = re.findall(r"(?m)^((?:module|conda) .*) \|\| exit 1$", text)
+        return lines, self.command(text)[2:-3]
+
+    def test_both(self):
+        aurora, polaris = ["--profile", "aurora"], ["--profile", "polaris"]
+        self.assertEqual(self.loads(*aurora, "--module", "copper"), (["module load frameworks"], [*aurora, "--module", "copper"]))
+        self.assertEqual(self.loads(*aurora, "--module-use", "/m"), (["module load frameworks"], [*aurora, "--module-use", "/m"]))
+        self.assertEqual(self.loads(*polaris, "--module", "a/1", "--module", "b"),
+                         (["module use /soft/modulefiles", "module load conda", "conda activate base"], [*polaris, "--module", "a/1", "--module", "b"]))
+
+    def test_another_version_stands_in_its_place(self):
+        """Two versions conflict, and the environment of one of them may be active."""
+        polaris = ["--profile", "polaris"]
+        new = ["module use /soft/modulefiles", "module load conda/2025-09-25", "conda activate base"]
+        self.assertEqual(self.loads(*polaris, "--module", "conda/2025-09-25"), (new, polaris))
+        new.insert(1, "module use '/my modules'")
+        self.assertEqual(self.loads(*polaris, "--module", "conda/2025-09-25", "--module", "copper", "--module-use", "/my modules"),
+                         (new, [*polaris, "--module", "copper", "--module-use", "/my modules"]))
+        h100 = ["--profile", "jean-zay", "--node-type", "h100"]
+        self.assertEqual(self.loads(*h100, "--module", "pytorch-gpu/py3/2.7.0"), (["module purge", "module load arch/h100 pytorch-gpu/py3/2.7.0"], h100))
+
+    def test_a_module_chooses_the_stack(self):
+        for module, lines in (("frameworks/2024.2.1_u1", []), ("frameworks/2025.3.1", ["module load frameworks/2025.3.1"]),
+                              ("frameworks_optimized", ["module use /soft/datascience/frameworks_optimized", "module load frameworks_optimized"])):
+            aurora = ["--profile", "aurora"]
+            self.assertEqual(self.loads(*aurora, "--module", module), (lines, aurora if lines else [*aurora, "--module", module]))
+
+    def test_none(self):
+        self.assertEqual(self.loads("--profile", "aurora", "--module", "none"), ([], ["--profile", "aurora", "--module", "none"]))
+        for command in "script", "run", "plan", "env", "explain", "verify":
+            program = [] if command == "explain" else ["--", "true"]
+            self.refused(125 if command == "run" else 2, command, "--profile", "aurora", "--module", "none", "--module", "copper", *program, env=HERE,
+                         says=["--module none and --module copper contradict each other"])
+
+    def test_names_are_checked_before_the_job_waits(self):
+        self.refused(2, "script", "--profile", "aurora", "--module", "a;b", "--", "true", env=HERE, says=["--module must be a name"])
+        self.refused(2, "script", "--profile", "aurora", "--module", "", "--", "true", env=HERE, says=["--module must be a name"])
+
+
 class Options(Script):
     def test_times(self):
         for site, system in (("aurora", "pbs"), ("daint", "slurm"), ("tuolumne", "flux")):
