@@ -124,6 +124,12 @@ void choose_modules(const Request& request, Draft& draft) {
   if (!draft.versions.empty())
     for (const std::string& folder : request.module_folders)
       draft.modules.use.push_back(absolute_path(folder));
+  if (request.modules.empty() && module_lines(draft.modules).empty())
+    draft.diagnostics.push_back(
+        {"stack-without-modules", Severity::note,
+         fmt::format("the profile of {} has no modules for stack {}: the script loads none",
+                     draft.profile()->name, draft.stack->name),
+         "--module NAME, or --module none"});
 }
 
 Status plan_job(const Request& request, bool plain, const std::string& user, Draft& draft) {

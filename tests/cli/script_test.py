@@ -64,6 +64,7 @@ class Script(Test):
     def script(self, *words, program=("python3", "train.py"), env=HERE, says=()):
         done = self.ok(hpclaunch("script", *words, "--", *program, env=env))
         self.has(done, *says)
+        self.last = done
         return done.out
 
     def command(self, text):
@@ -120,7 +121,9 @@ class Sites(Script):
     def test_modules_of_the_stack(self):
         self.assertIn("\nmodule use /soft/modulefiles || exit 1\nmodule load conda || exit 1\nconda activate base || exit 1\n", self.script("--profile", "polaris"))
         self.assertIn("\nmodule purge || exit 1\nmodule use /appl", self.script("--profile", "lumi-g"))
-        self.assertNotIn("module load", self.script("--profile", "polaris", "--stack", "conda-2022"))
+        self.assertIn("\nmodule load conda/2022-07-19 || exit 1\nconda activate base || exit 1\n", self.script("--profile", "polaris", "--stack", "conda-2022"))
+        self.assertIn("\nmodule load PrgEnv-gnu/8.5.0 miniforge3/23.11.0-0 rocm/5.7.1 craype-accel-amd-gfx90a || exit 1\n",
+                      self.script("--profile", "frontier", "--stack", "rocm-5.7"))
         self.assertIn("--uenv=", self.script("--profile", "daint"))
         self.assertNotIn("--uenv=", self.script("--profile", "daint", "--stack", "own"))
 
@@ -171,6 +174,7 @@ class Modules(Script):
                               ("frameworks_optimized", ["module use /soft/datascience/frameworks_optimized", "module load frameworks_optimized"])):
             aurora = ["--profile", "aurora"]
             self.assertEqual(self.loads(*aurora, "--module", module), (lines, aurora if lines else [*aurora, "--module", module]))
+        self.assertEqual(self.loads("--profile", "polaris", "--module", "conda/2022-07-19"), (["module load conda/2022-07-19", "conda activate base"], ["--profile", "polaris"]))
 
     def test_none(self):
         self.assertEqual(self.loads("--profile", "aurora", "--module", "none"), ([], ["--profile", "aurora", "--module", "none"]))
@@ -182,6 +186,28 @@ class Modules(Script):
     def test_names_are_checked_before_the_job_waits(self):
         self.refused(2, "script", "--profile", "aurora", "--module", "a;b", "--", "true", env=HERE, says=["--module must be a name"])
         self.refused(2, "script", "--profile", "aurora", "--module", "", "--", "true", env=HERE, says=["--module must be a name"])
+
+    def test_a_stack_without_modules_is_named(self):
+        """Of every site: each stack loads what its profile says, or a note says that there is nothing."""
+        silent = []
+        for site in sites():
+            if "retired" in site:
+                continue
+            shown = json.loads(self.ok(hpclaunch("profile", "show", site["name"], "--format", "json", env=HERE)).out)
+            for stack in shown["profiles"][0].get("stacks", []):
+                words = ["--profile", site["name"], "--stack", stack["name"], "-t", "1h"]
+                says = ["the profile of %s has no modules for stack %s" % (site["name"], stack["name"]), "[stack-without-modules]", "--module NAME"]
+                if "modules" in stack:
+                    self.assertTrue(self.loads(*words)[0], words)
+                    self.assertNotIn("stack-without-modules", self.last.err, words)
+                    continue
+                silent.append((site["name"], stack["name"]))
+                self.assertEqual(self.loads(*words, says=says)[0], [])
+                for more in "none", "tools":
+                    self.assertEqual(self.loads(*words, "--module", more)[0], [])
+                    self.assertNotIn("stack-without-modules", self.last.err, words)
+        self.assertLessEqual({("aurora", "frameworks-2024"), ("aurora", "frameworks-2025.0"), ("fir", "StdEnv-2020")}, set(silent))
+        self.assertFalse({("frontier", "rocm-5.7"), ("polaris", "conda-2022")} & set(silent))
 
 
 class Options(Script):
