@@ -356,6 +356,12 @@ void Parser::keep_shared(const CLI::App& app) {
   }
 }
 
+bool Parser::needs_value(const std::string& word) const {
+  return std::ranges::any_of(tree_.options, [&](const OptionInfo& option) {
+    return names(option, word) && !option.value_name.empty() && option.bare.empty();
+  });
+}
+
 std::vector<std::string> Parser::shared_words(std::string_view except) const {
   std::vector<std::string> words;
   for (const auto& [option, typed] : shared_typed_) {

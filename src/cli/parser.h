@@ -127,6 +127,8 @@ class Parser {
 
   /// The command line that was parsed.
   const std::vector<std::string>& typed() const { return typed_; }
+  /// `word` is an option whose value is the next word.
+  bool needs_value(const std::string& word) const;
   /// Its shared options but `except`, for a command line in another directory: spelled in full, paths absolute; of a
   /// repeated one the value that counts.
   std::vector<std::string> shared_words(std::string_view except) const;

@@ -9,7 +9,7 @@ LIMITS = [value for name, value in vars(resource).items() if name.startswith("RL
 # These print and end, whatever their options are.
 PRINTING = {"plan", "env", "explain", "script", "lint", "topo", "profile", "completion", "complete", "man", "help", "--help", "-h",
             "--version", "-V"}
-STARTING = {"run", "torchrun"}  # these print with --dry-run or --help
+STARTING = {"run", "torchrun", "submit"}  # these print with --dry-run or --help
 # The loader and the sanitizers read these once, when a process starts.
 AT_START = ("LD_", "GLIBC_TUNABLES", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")
 
