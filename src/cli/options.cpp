@@ -32,11 +32,11 @@ void declare_placement(Parser& parser, Request& request) {
                 "Hardware threads used of each core; 1: the first of each");
   parser.flag("--oversubscribe", request.oversubscribe,
               "Allow more ranks than cores: hardware threads first, then shared ones");
-  parser.text("--hostfile", request.hostfile, "FILE",
+  parser.path("--hostfile", request.hostfile, "FILE",
               "Hosts, one per line: host, host:4 or host slots=4");
   parser.number("--het-group", request.het_group, "N", 0, kMostGroups,
                 "Component of a heterogeneous Slurm job");
-  parser.text("--topology", request.topology, "FILE",
+  parser.path("--topology", request.topology, "FILE",
               "Node to plan for: hwloc XML, or JSON of hpclaunch topo");
   parser.named("--bind-via", request.bind_via, "WHO",
                {BindVia::launcher, BindVia::shim, BindVia::none}, "Who binds ranks to CPUs");
@@ -44,7 +44,8 @@ void declare_placement(Parser& parser, Request& request) {
 
 void declare_site(Parser& parser, Request& request) {
   parser.group("Site", true);
-  parser.text("--profile", request.profile, "NAME", "Site profile (name, file, or none)");
+  parser.path("--profile", request.profile, "NAME", "Site profile (name, file, or none)",
+              job::absolute_profile);
   parser.text("--stack", request.stack, "NAME", "Software stack of the profile");
   parser.text("--node-type", request.node_type, "NAME", "Node type of the profile");
   parser.text("--device-mode", request.device_mode, "NAME",
@@ -56,10 +57,12 @@ void declare_site(Parser& parser, Request& request) {
 }
 
 void declare_environment(Parser& parser, Request& request) {
-  parser.list("--module", request.modules, "NAME", "Load module NAME first; repeatable");
-  parser.list("--module-use", request.module_folders, "DIR", "Search DIR for modules; repeatable");
-  parser.text("--conda", request.conda, "NAME", "Activate a conda environment (name or prefix)");
-  parser.text("--venv", request.venv, "DIR", "Activate a virtual environment");
+  parser.list("--module", request.modules, "NAME",
+              "Load module NAME first; none: no module at all; repeatable");
+  parser.paths("--module-use", request.module_folders, "DIR", "Search DIR for modules; repeatable");
+  parser.path("--conda", request.conda, "NAME", "Activate a conda environment (name or prefix)",
+              job::absolute_unless_name);
+  parser.path("--venv", request.venv, "DIR", "Activate a virtual environment");
 }
 
 void declare_launch(Parser& parser, Request& request) {
@@ -67,7 +70,8 @@ void declare_launch(Parser& parser, Request& request) {
   constexpr int kMostRestarts = 1000;
   constexpr int kMostSeconds = 86'400;
   parser.group("Launch", true);
-  parser.text("--launcher", request.launcher, "NAME|PATH", joined(kLauncherNames, ", "));
+  parser.path("--launcher", request.launcher, "NAME|PATH", joined(kLauncherNames, ", "),
+              job::absolute_unless_name);
   parser.list("--launcher-arg", request.launcher_args, "ARG",
               "Pass ARG to the launcher, as in --launcher-arg=-v; repeatable");
   parser.named("--verify", request.verify, "HOW", {Verify::warn, Verify::strict, Verify::off},
@@ -77,8 +81,8 @@ void declare_launch(Parser& parser, Request& request) {
                "Node differs from the plan: warn, fail, or replan for it");
   parser.list("--env", request.env, "NAME[=VALUE]",
               "The same; without a value that of this shell; repeatable");
-  parser.list("--env-file", request.env_files, "FILE",
-              "Variables from lines NAME=VALUE (dotenv); repeatable");
+  parser.paths("--env-file", request.env_files, "FILE",
+               "Variables from lines NAME=VALUE (dotenv); repeatable");
   parser.assignments("--set", request.set, "NAME=VALUE",
                      "Set a variable on every rank; repeatable");
   parser.list("--unset", request.unset, "NAME", "Remove a variable on every rank; repeatable");
@@ -86,7 +90,7 @@ void declare_launch(Parser& parser, Request& request) {
   parser.number("--master-port", request.master_port, "PORT", 1, kMostPorts,
                 "Rendezvous port (MASTER_PORT)");
   parser.flag("--label", request.output.label, "Prefix output lines with the rank");
-  parser.text("--log-dir", request.output.log_dir, "DIR", "Write one log file per rank to DIR");
+  parser.path("--log-dir", request.output.log_dir, "DIR", "Write one log file per rank to DIR");
   parser.seconds("--grace", request.output.grace_seconds,
                  "Seconds from SIGTERM to SIGKILL when ranks are stopped");
   parser.number("--start-timeout", request.output.start_seconds, "SECONDS", 0, kMostSeconds,
@@ -96,7 +100,7 @@ void declare_launch(Parser& parser, Request& request) {
                 "Replace hpclaunch with the launcher (exec)");
   parser.number("--max-restarts", request.max_restarts, "N", 0, kMostRestarts,
                 "Start all ranks again after a failure, up to N times");
-  parser.text("--report", request.output.report, "FILE", "Write a JSON job report to FILE");
+  parser.path("--report", request.output.report, "FILE", "Write a JSON job report to FILE");
   parser.text("--signal", request.signal, "SIGNAL@SECONDS",
               "Signal every rank before the allocation ends, as in USR1@300");
   parser.text("--ends-in", request.ends_in, "HH:MM:SS",
@@ -104,12 +108,12 @@ void declare_launch(Parser& parser, Request& request) {
 }
 
 void declare_container(Parser& parser, ContainerRequest& container) {
-  parser.text("--container", container.image, "IMAGE",
-              "Run the ranks inside an image (file, directory, or name)");
+  parser.path("--container", container.image, "IMAGE",
+              "Run the ranks inside an image (file, directory, or name)", job::absolute_image);
   parser.text("--container-engine", container.engine, "NAME",
               "apptainer, podman, pyxis, ...; default: the site's, or the one on PATH");
-  parser.list("--container-bind", container.binds, "SRC[:DST]",
-              "Make a file or directory visible inside; repeatable");
+  parser.paths("--container-bind", container.binds, "SRC[:DST]",
+               "Make a file or directory visible inside; repeatable", job::absolute_bind);
 }
 
 void declare_stage(Parser& parser, StageRequest& stage) {
@@ -117,9 +121,9 @@ void declare_stage(Parser& parser, StageRequest& stage) {
   parser.choice("--stage", stage.method, "METHOD",
                 {"auto", "none", "sbcast", "copy", "venv", "copper"},
                 "Put software on nodes first");
-  parser.text("--stage-from", stage.from, "PATH",
+  parser.path("--stage-from", stage.from, "PATH",
               "Archive, environment, requirements.txt; default: the active one");
-  parser.text("--stage-to", stage.to, "DIR",
+  parser.path("--stage-to", stage.to, "DIR",
               "Directory of each node; default: SLURM_TMPDIR, the site's, /tmp");
   parser.number("--stage-timeout", stage.seconds, "SECONDS", 1, kMostSeconds,
                 "Time limit of all steps (600)");

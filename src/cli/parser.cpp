@@ -173,6 +173,12 @@ void Parser::text(const std::string& spec, std::string& value, const std::string
   info.bare = bare;
 }
 
+void Parser::path(const std::string& spec, std::string& value, const std::string& value_name,
+                  const std::string& help, Absolute absolute) {
+  text(spec, value, value_name, help);
+  tree_.options.back().absolute = absolute;
+}
+
 void Parser::choice(const std::string& spec, std::string& value, const std::string& value_name,
                     const std::vector<std::string>& choices, const std::string& help) {
   choice_of(spec, value, value_name, choices, help,
@@ -228,6 +234,12 @@ void Parser::list(const std::string& spec, std::vector<std::string>& values,
   describe(spec, value_name, help, [spec, &values](CLI::App& app) {
     app.add_option(spec, values)->allow_extra_args(false);
   }).repeatable = true;
+}
+
+void Parser::paths(const std::string& spec, std::vector<std::string>& values,
+                   const std::string& value_name, const std::string& help, Absolute absolute) {
+  list(spec, values, value_name, help);
+  tree_.options.back().absolute = absolute;
 }
 
 void Parser::words(std::vector<std::string>& values, const std::string& value_name,
@@ -340,14 +352,22 @@ void Parser::keep_shared(const CLI::App& app) {
     std::vector<std::string> values = option->results();
     if (!one.repeatable) values = {values.back()};
     if (one.value_name.empty()) values = {""};
-    for (const std::string& value : values) shared_typed_.emplace_back(one.names.back(), value);
+    for (const std::string& value : values) shared_typed_.emplace_back(&one, value);
   }
+}
+
+bool Parser::needs_value(const std::string& word) const {
+  return std::ranges::any_of(tree_.options, [&](const OptionInfo& option) {
+    return names(option, word) && !option.value_name.empty() && option.bare.empty();
+  });
 }
 
 std::vector<std::string> Parser::shared_words(std::string_view except) const {
   std::vector<std::string> words;
-  for (const auto& [name, value] : shared_typed_) {
+  for (const auto& [option, typed] : shared_typed_) {
+    const std::string& name = option->names.back();
     if (name == except) continue;
+    const std::string value = option->absolute == nullptr ? typed : option->absolute(typed);
     const bool dash = value.starts_with('-');  // would be taken for an option
     words.push_back(dash ? fmt::format("{}={}", name, value) : name);
     if (!dash && !value.empty()) words.push_back(value);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "hpclaunch/paths.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/request.h"
 #include "hpclaunch/result.h"
@@ -23,6 +24,9 @@ namespace hpclaunch::cli {
 
 struct Command;
 
+/// A value as another directory takes it; hpclaunch/paths.h has them.
+using Absolute = std::string (*)(const std::string& value);
+
 /// One option or positional word, as people see it.
 struct OptionInfo {
   std::vector<std::string> names;  ///< as typed: "-n", "--ranks"; none for a positional word
@@ -33,8 +37,9 @@ struct OptionInfo {
   std::string group;
   std::vector<std::string> choices;  ///< the values it takes, when they are a closed list
   bool repeatable = false;
-  bool shared = false;  ///< by the commands that plan
-  bool rare = false;    ///< not described in the brief help
+  Absolute absolute = nullptr;  ///< where a value is a path, or may be one
+  bool shared = false;          ///< by the commands that plan
+  bool rare = false;            ///< not described in the brief help
 
   std::string value() const { return bare.empty() ? value_name : "[" + value_name + "]"; }
   bool positional() const { return names.empty(); }
@@ -69,6 +74,9 @@ class Parser {
   /// A value that is empty, or an option of the command, is refused. `bare`: what the option without one means.
   void text(const std::string& spec, std::string& value, const std::string& value_name,
             const std::string& help, const std::string& bare = "");
+  /// Text that is a path. `absolute` tells it from a name, where it may be one.
+  void path(const std::string& spec, std::string& value, const std::string& value_name,
+            const std::string& help, Absolute absolute = job::absolute_path);
   void choice(const std::string& spec, std::string& value, const std::string& value_name,
               const std::vector<std::string>& choices, const std::string& help);
   /// The same for the values of an enumeration, which to_string names.
@@ -86,6 +94,9 @@ class Parser {
   void list(const std::string& spec, std::vector<std::string>& values,
             const std::string& value_name,
             const std::string& help);  ///< once per value
+  void paths(const std::string& spec, std::vector<std::string>& values,
+             const std::string& value_name, const std::string& help,
+             Absolute absolute = job::absolute_path);
   void assignments(const std::string& spec, std::vector<TypedVariable>& values,
                    const std::string& value_name,
                    const std::string& help);  ///< NAME=VALUE, once per pair
@@ -116,7 +127,10 @@ class Parser {
 
   /// The command line that was parsed.
   const std::vector<std::string>& typed() const { return typed_; }
-  /// Its shared options but `except`, spelled in full; of a repeated one the value that counts.
+  /// `word` is an option whose value is the next word.
+  bool needs_value(const std::string& word) const;
+  /// Its shared options but `except`, for a command line in another directory: spelled in full, paths absolute; of a
+  /// repeated one the value that counts.
   std::vector<std::string> shared_words(std::string_view except) const;
 
  private:
@@ -140,7 +154,7 @@ class Parser {
   bool program_required_ = false;
   Rewrite rewrite_;
   std::vector<std::string> typed_;
-  std::vector<std::pair<std::string, std::string>> shared_typed_;  ///< name and value of each
+  std::vector<std::pair<const OptionInfo*, std::string>> shared_typed_;  ///< each with its value
 };
 
 /// The text of `hpclaunch COMMAND --help`; `brief`: that of -h, one screen.

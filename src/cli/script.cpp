@@ -14,6 +14,7 @@ struct Args {
   job::BatchRequest batch;
   std::string file;
   bool follow = false;
+  bool dry_run = false;
 };
 
 void declare_batch(Parser& parser, Args& args) {
@@ -34,11 +35,23 @@ void declare_batch(Parser& parser, Args& args) {
                 "Batch system, without a profile");
 }
 
+// The command line, or the one of `script` that prints what `submit --dry-run` does.
+std::vector<std::string> typed_line(const Args& args, const Parser& parser) {
+  const std::vector<std::string>& all = parser.typed();
+  std::vector<std::string> line = {"hpclaunch", args.dry_run ? "script" : parser.tree().name};
+  const std::size_t options = args.dry_run ? all.size() - args.launch.command.size() : 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool value = i > 0 && parser.needs_value(all[i - 1]);
+    const bool own = i < options && (all[i] == "--dry-run" || all[i] == "--follow");
+    if (!own || value) line.push_back(all[i]);
+  }
+  return line;
+}
+
 Result<job::BatchScript> make(Args& args, const Parser& parser, Purpose purpose,
                               const char* not_done, Session& session) {
   args.batch.run_words = parser.shared_words("--nodes");  // the allocation decides
-  args.batch.typed = {"hpclaunch", parser.tree().name};
-  args.batch.typed.insert(args.batch.typed.end(), parser.typed().begin(), parser.typed().end());
+  args.batch.typed = typed_line(args, parser);
   Result<job::BatchScript> script =
       job::batch_script(args.launch, args.batch, session.env, purpose);
   if (!script) return script;
@@ -60,6 +73,7 @@ int write_script(Args& args, const Parser& parser, Session& session) {
 }
 
 int submit_script(Args& args, const Parser& parser, Session& session) {
+  if (args.dry_run) return write_script(args, parser, session);
   const Result<job::BatchScript> script =
       make(args, parser, Purpose::start, "not submitted", session);
   if (!script) return report(session, script.error());
@@ -91,6 +105,7 @@ Runner declare_submit(Parser& parser) {
   declare_batch(parser, *args);
   parser.group("Batch job");
   parser.flag("--follow", args->follow, "Show its state, then its output, to its end");
+  parser.flag("--dry-run", args->dry_run, "Print the script, and submit nothing");
   parser.group("Batch job", false, true);
   parser.flag("--force", args->launch.force, "Submit in spite of errors");
   declare_launch_options(parser, args->launch);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "hpclaunch/paths.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 
@@ -16,6 +17,7 @@ namespace hpclaunch::job {
 namespace {
 
 constexpr double kActivateSeconds = 120;
+constexpr std::string_view kNoModule = "none";
 
 struct Item {
   const char* kind;  // as activate.bash has it
@@ -24,23 +26,17 @@ struct Item {
   std::string value;  // a path is absolute
 };
 
-std::string absolute(const std::string& path) {
-  std::string text = std::filesystem::absolute(path).lexically_normal();
-  if (text.size() > 1 && text.ends_with('/')) text.pop_back();
-  return text;
-}
-
 std::vector<Item> items_of(const Request& request) {
   std::vector<Item> items;
   for (const std::string& folder : request.module_folders)
-    items.push_back({"use", "--module-use", folder, absolute(folder)});
-  for (const std::string& name : request.modules)
-    items.push_back({"module", "--module", name, name});
+    items.push_back({"use", "--module-use", folder, absolute_path(folder)});
+  if (!loads_none(request))
+    for (const std::string& name : request.modules)
+      items.push_back({"module", "--module", name, name});
   if (const std::string& name = request.conda; !name.empty())
-    items.push_back(
-        {"conda", "--conda", name, name.find('/') == std::string::npos ? name : absolute(name)});
+    items.push_back({"conda", "--conda", name, absolute_unless_name(name)});
   if (!request.venv.empty())
-    items.push_back({"venv", "--venv", request.venv, absolute(request.venv)});
+    items.push_back({"venv", "--venv", request.venv, absolute_path(request.venv)});
   return items;
 }
 
@@ -109,8 +105,6 @@ bool activate_without_shell(const std::vector<Item>& items, EnvSnapshot& env) {
 }
 
 Status run(const std::vector<Item>& items, EnvSnapshot& env) {
-  for (const Item& item : items)
-    if (Status good = check(item); !good) return good;
   const Result<std::string> bash = sys::find_program("bash", env.get("PATH") + ":/bin:/usr/bin");
   if (!bash && activate_without_shell(items, env)) return Done{};
   if (!bash) return bash.error();
@@ -135,8 +129,24 @@ Status run(const std::vector<Item>& items, EnvSnapshot& env) {
 
 }  // namespace
 
+bool loads_none(const Request& request) {
+  return std::ranges::count(request.modules, kNoModule) > 0;
+}
+
+Status check_activation(const Request& request) {
+  for (const std::string& name : request.modules)
+    if (loads_none(request) && name != kNoModule)
+      return Error{ErrorKind::usage,
+                   fmt::format("--module none and --module {} contradict each other", shown(name)),
+                   "omit one of them"};
+  for (const Item& item : items_of(request))
+    if (Status good = check(item); !good) return good;
+  return Done{};
+}
+
 Status activate(const Request& request, Purpose purpose, EnvSnapshot& env,
                 Diagnostics& diagnostics) {
+  if (Status good = check_activation(request); !good) return good;
   const std::vector<Item> items = items_of(request);
   if (items.empty()) return Done{};
   for (const Item& item : items)
@@ -149,9 +159,10 @@ Status activate(const Request& request, Purpose purpose, EnvSnapshot& env,
   if (done || purpose == Purpose::start || done.error().kind == ErrorKind::usage) return done;
   diagnostics.push_back(
       {"environment-not-here", Severity::warning, done.error().message, done.error().hint});
+  if (request.modules.empty() || loads_none(request)) return Done{};
   std::string loaded = env.get("LOADEDMODULES");
   for (const std::string& name : request.modules) loaded += (loaded.empty() ? "" : ":") + name;
-  if (!request.modules.empty()) env = env.with({{"LOADEDMODULES", loaded}});
+  env = env.with({{"LOADEDMODULES", loaded}});
   return Done{};
 }
 
@@ -160,7 +171,10 @@ std::string activation_lines(const Request& request) {
   if (items.empty()) return "";
   std::string text;
   const auto add = [&](const std::string& command) { text += command + " || exit 125\n"; };
-  if (!request.modules.empty() || !request.module_folders.empty())
+  const auto of_modules = [](const Item& item) {
+    return item.kind == std::string_view("use") || item.kind == std::string_view("module");
+  };
+  if (std::ranges::any_of(items, of_modules))
     text +=
         "for init in \"$LMOD_PKG/init/sh\" \"$MODULESHOME/init/sh\" /etc/profile.d/*modules*.sh "
         "/etc/profile.d/*lmod*.sh; do\n"

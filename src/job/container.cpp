@@ -10,6 +10,7 @@
 
 #include "hpclaunch/json_reader.h"
 #include "hpclaunch/knowledge.h"
+#include "hpclaunch/paths.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::job {
@@ -43,7 +44,7 @@ struct Image {
               std::ranges::any_of(container_engines(), [&](const ContainerEngine& engine) {
                 return listed(engine.files, typed, ends);
               });
-    if (is_path) name = fs::absolute(typed).lexically_normal();
+    if (is_path) name = absolute_path(typed);
     if (name.size() > 1 && name.ends_with('/')) name.pop_back();
   }
 
@@ -285,6 +286,8 @@ std::string_view device_options(const ContainerEngine& engine, const Prepared& p
 }
 
 }  // namespace
+
+std::string absolute_image(const std::string& typed) { return Image(typed).name; }
 
 Status check_container(const Request& request) {
   if (request.container.image.empty()) {

@@ -3,12 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "hpclaunch/hosts.h"
+#include "hpclaunch/paths.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -27,6 +27,8 @@ struct Draft {
   JobOptions options;
   JobNeeds needs;                                            // of the profile, for this node type
   const Stack* stack = nullptr;                              // of the profile
+  Modules modules;                                           // of the stack, which the script loads
+  std::vector<std::string> versions;                         // of --module, for some of `modules`
   std::optional<Prepared> prepared;                          // where the profile knows the nodes
   std::vector<std::string> directives;                       // without sentinel
   std::vector<std::pair<std::string, std::string>> reasons;  // directives of a rule, and why
@@ -84,7 +86,11 @@ std::string job_name(const std::vector<std::string>& command) {
   return letter ? name : "job";
 }
 
-// The stack that is planned before any module is loaded: its modules are what the job loads.
+std::string loaded_text(const std::vector<std::string>& modules) {
+  return "LOADEDMODULES=" + joined(modules, ":");
+}
+
+// The stack that is planned with the typed modules alone: its modules are what the job loads before them.
 Result<const Stack*> stack_of(const Request& request, const Profile& profile) {
   if (profile.stacks.empty()) return nullptr;
   const auto conditional = [](const Stack& stack) { return !stack.when.empty(); };
@@ -94,10 +100,36 @@ Result<const Stack*> stack_of(const Request& request, const Profile& profile) {
     const Stack* const named = profile.find_stack(name);
     return named != nullptr || !name.empty() ? named : &profile.stacks.front();
   }
-  const Result<Prepared> prepared = prepare_elsewhere(request, EnvSnapshot{}, profile, {});
+  std::vector<std::string> typed;
+  if (!loads_none(request)) typed = request.modules;
+  const Result<Prepared> prepared =
+      prepare_elsewhere(request, EnvSnapshot({loaded_text(typed)}), profile, {});
   if (!prepared) return prepared.error();
   const auto* planned = std::get_if<std::string>(&prepared->plan.find_choice("stack")->value());
   return planned == nullptr ? nullptr : profile.find_stack(*planned);
+}
+
+// Another version that was typed stands in a module's place, before an environment is activated: two of them conflict.
+// hpclaunch run loads the other ones.
+void choose_modules(const Request& request, Draft& draft) {
+  if (draft.stack == nullptr || loads_none(request)) return;
+  const auto name = [](const std::string& module) { return module.substr(0, module.find('/')); };
+  draft.modules = draft.stack->modules;
+  for (std::string& one : draft.modules.load) {
+    const auto typed = std::ranges::find(request.modules, name(one), name);
+    if (typed == request.modules.end()) continue;
+    one = *typed;
+    draft.versions.push_back(*typed);
+  }
+  if (!draft.versions.empty())
+    for (const std::string& folder : request.module_folders)
+      draft.modules.use.push_back(absolute_path(folder));
+  if (request.modules.empty() && module_lines(draft.modules).empty())
+    draft.diagnostics.push_back(
+        {"stack-without-modules", Severity::note,
+         fmt::format("the profile of {} has no modules for stack {}: the script loads none",
+                     draft.profile()->name, draft.stack->name),
+         "--module NAME, or --module none"});
 }
 
 Status plan_job(const Request& request, bool plain, const std::string& user, Draft& draft) {
@@ -108,19 +140,22 @@ Status plan_job(const Request& request, bool plain, const std::string& user, Dra
     const Result<const Stack*> stack = stack_of(request, *profile);
     if (!stack) return stack.error();
     draft.stack = *stack;
+    choose_modules(request, draft);
   }
   if (profile == nullptr || profile->nodes.empty()) {
     if (!plain) return Done{};
     return Error{ErrorKind::usage, "--plain: the nodes of the job are not known", "--profile NAME"};
   }
-  std::string loaded = joined(request.modules, ":");
-  if (draft.stack != nullptr && loaded.empty()) loaded = joined(draft.stack->modules.load, ":");
+  std::vector<std::string> loaded = draft.modules.load;
+  Request activated = request;
+  for (const std::string& one : draft.versions) std::erase(activated.modules, one);
+  if (!loads_none(request)) std::ranges::copy(activated.modules, std::back_inserter(loaded));
   std::vector<std::string> hosts;
   if (!profile->example_host.empty()) hosts.push_back(profile->example_host);
   Request wanted = request;
   if (plain) wanted.supervise = false;
   if (plain) wanted.mps = "off";
-  std::vector<std::string> exported = {"LOADEDMODULES=" + loaded};
+  std::vector<std::string> exported = {loaded_text(loaded)};
   if (plain) {
     exported.push_back(fmt::format("{}={}", draft.system->job_variable, kJob));
     exported.push_back("USER=" + user);
@@ -136,7 +171,7 @@ Status plan_job(const Request& request, bool plain, const std::string& user, Dra
   draft.prepared->late_host = {draft.prepared->plan.hosts.front(),
                                std::string(draft.system->first_host),
                                fmt::format("{} job", draft.system->title)};
-  draft.prepared->activation = activation_lines(request);
+  draft.prepared->activation = activation_lines(activated);
   return Done{};
 }
 
@@ -255,18 +290,6 @@ std::string script_word(const std::string& word) {
                      pair == word ? "" : "--set=", name);
 }
 
-// The job may run in another directory. `before`: the words in front of `word`.
-std::string with_absolute_path(const std::string& word, const std::vector<std::string>& before) {
-  for (const std::string option : {"--venv", "--module-use", "--stage-from"}) {
-    const bool apart = before.back() == option;
-    if (!apart && !word.starts_with(option + "=")) continue;
-    const std::size_t at = apart ? 0 : option.size() + 1;
-    return word.substr(0, at) +
-           std::filesystem::absolute(word.substr(at)).lexically_normal().string();
-  }
-  return word;
-}
-
 std::string heading(const Draft& draft, const BatchRequest& wanted) {
   const JobOptions& options = draft.options;
   std::string what = fmt::format(
@@ -296,9 +319,10 @@ std::string body(const Draft& draft, const Request& request, const BatchRequest&
   line("", system.enter_directory);
   line("# A job submitted with --export=NONE would keep its variables from the ranks.\n",
        system.clean_environment);
-  std::vector<std::string> modules;
-  if (draft.stack != nullptr && request.modules.empty())  // else hpclaunch run loads them
-    modules = module_lines(draft.stack->modules);
+  Modules quoted = draft.modules;
+  for (std::vector<std::string>* words : {&quoted.use, &quoted.load})
+    for (std::string& word : *words) word = quote_sh(word);
+  std::vector<std::string> modules = module_lines(quoted);
   for (std::string& one : modules) one += " || exit 1";
   if (!modules.empty())
     line(fmt::format("# Stack {} of {}.\n", draft.stack->name, draft.profile()->name),
@@ -314,8 +338,12 @@ std::string body(const Draft& draft, const Request& request, const BatchRequest&
         "}\n";
   std::vector<std::string> words = {here ? sys::own_directory() + "/hpclaunch" : "hpclaunch",
                                     "run"};
-  std::ranges::transform(wanted.run_words, std::back_inserter(words),
-                         [&](const std::string& word) { return with_absolute_path(word, words); });
+  for (std::size_t i = 0; i < wanted.run_words.size(); ++i)
+    if (wanted.run_words[i] == "--module" &&
+        std::ranges::count(draft.versions, wanted.run_words[i + 1]) > 0)
+      ++i;
+    else
+      words.push_back(wanted.run_words[i]);
   words.emplace_back("--");
   std::ranges::copy(request.command, std::back_inserter(words));
   for (std::string& word : words) word = script_word(word);
@@ -330,6 +358,7 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
                                  const EnvSnapshot& env, Purpose purpose) {
   Draft draft;
   if (const Status good = wanted.plain ? check_plain(request) : Done{}; !good) return good.error();
+  if (const Status good = check_activation(request); !good) return good.error();
   if (const Status found = find_system(request, wanted, env, draft); !found) return found.error();
   if (const Status planned = plan_job(request, wanted.plain, env.get("USER"), draft); !planned)
     return planned.error();

@@ -239,14 +239,15 @@ Result<StageMethod> choose_stage(const std::string& typed, const StageFacts& fac
   if (typed == "sbcast" && !facts.no_sbcast.empty())
     return stage_error("--stage sbcast: " + facts.no_sbcast, "--stage copy");
   if (!automatic) return chosen(typed.c_str(), "--stage " + typed);
-  if (facts.nodes < kFewestNodes)
-    return chosen("none", fmt::format("{}: below {} a shared file system is as fast",
-                                      counted(facts.nodes, "node"), kFewestNodes));
+  const std::string nodes = counted(facts.nodes, "node");
+  if (facts.tree && facts.nodes < kFewestNodes)  // no program runs from an archive
+    return chosen("none",
+                  fmt::format("{}: below {} a shared file system is as fast", nodes, kFewestNodes));
   if (facts.copper && facts.tree)
-    return chosen("copper", fmt::format("{} nodes, and launch_copper.sh is on PATH", facts.nodes));
-  if (facts.no_sbcast.empty())
-    return chosen("sbcast", fmt::format("{} nodes of a Slurm job", facts.nodes));
-  return chosen("copy", fmt::format("{} nodes; {}", facts.nodes, facts.no_sbcast));
+    return chosen("copper", fmt::format("{}, and launch_copper.sh is on PATH", nodes));
+  const std::string where = facts.tree ? nodes : "the source is an archive; " + nodes;
+  if (facts.no_sbcast.empty()) return chosen("sbcast", where + " of a Slurm job");
+  return chosen("copy", fmt::format("{}; {}", where, facts.no_sbcast));
 }
 
 Result<std::optional<Setting>> find_stage(const Request& request, const Site& site,

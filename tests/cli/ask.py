@@ -3,12 +3,13 @@ process of its own would answer after its start. Commands that start something a
 import os
 import resource
 import subprocess
+import threading
 
 LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
 # These print and end, whatever their options are.
 PRINTING = {"plan", "env", "explain", "script", "lint", "topo", "profile", "completion", "complete", "man", "help", "--help", "-h",
             "--version", "-V"}
-STARTING = {"run", "torchrun"}  # these print with --dry-run or --help
+STARTING = {"run", "torchrun", "submit"}  # these print with --dry-run or --help
 # The loader and the sanitizers read these once, when a process starts.
 AT_START = ("LD_", "GLIBC_TUNABLES", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")
 
@@ -36,11 +37,16 @@ class Driver:
         self.program = program
         self.child = None
         self.inherited = inherited()
+        self.lock = threading.Lock()  # tests of a file may run in threads (fakes.Together)
 
     def answers(self, words, env):
         return is_question(words) and at_start(env) == at_start(os.environ) and self.inherited == inherited()
 
     def ask(self, words, env, stdin, cwd):
+        with self.lock:
+            return self.answer(words, env, stdin, cwd)
+
+    def answer(self, words, env, stdin, cwd):
         if self.child is None:
             self.child = subprocess.Popen([self.program, "--questions"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         texts = [cwd or os.getcwd(), *words, *("%s=%s" % entry for entry in env.items())]

@@ -138,6 +138,36 @@ class Modules(Environment):
         for word in "tools;touch x", "$(touch x)", "-tools", "a b":
             self.refused(125, "run", "-n", "1", "--module=" + word, "--", "/bin/true", env=self.env(), says=["--module must be a name"])
 
+    def test_none(self):
+        """Nothing is loaded, and what is loaded stays."""
+        for loaded in "tools/2", None:
+            done = hpclaunch("run", "-n", "1", "--module", "none", "--module", "none", "--", "/bin/sh", "-c", "echo $LOADEDMODULES",
+                             env=clean_env(MODULESHOME="/nowhere", LOADEDMODULES=loaded))
+            self.assertEqual([self.ok(done).out, done.err], [(loaded or "") + "\n", ""])
+        self.refused(125, "run", "-n", "1", "--module", "tools/2", "--module", "none", "--module-use", self.modules, "--", "/bin/true", env=self.env(),
+                     says=["--module none and --module tools/2 contradict each other", "omit one of them"])
+        for command in ("run", "--dry-run"), ("env",):
+            self.assertNotIn("module", self.ok(hpclaunch(*command, "-n", "1", "--module", "none", "--", "/bin/true", env=self.env())).out)
+
+    def test_a_script_and_its_job_agree(self):
+        """The script loads what the stack needs, and hpclaunch run, in the job, what was typed."""
+        self.file("modules/more/1", "export MORE=$TOOL_HOME\n")
+        self.file("modules/tools/3", "export TOOL_HOME=/opt/tools3\n")
+        self.file("bin/hpclaunch", '#!/bin/sh\nexec "%s" "$@"\n' % support.HPCLAUNCH, 0o755)
+        stacks = [{"name": "newest", "doc": "x", "when": [{"module.tools": {"ge": "3"}}], "modules": {"load": ["tools"]}},
+                  dict(PROFILE["stacks"][0], modules={"load": ["tools/2"]}), PROFILE["stacks"][1]]
+        rules = [dict(PROFILE["rules"][0], id=one["name"], when={"stack": one["name"]}, default={"OF_STACK": one["name"]}) for one in stacks]
+        profile = self.file("here.json", json.dumps(dict(PROFILE, stacks=stacks, rules=rules, defaults={"stack": "new"})))
+        env = self.env(MODULEPATH=self.modules, BASH_ENV=os.path.join(self.folder, "lmod/init/bash"), PATH="%s/bin:/usr/bin:/bin" % self.folder,
+                       SLURM_SUBMIT_DIR=self.folder)
+        for modules, expected in (([], "tools/2 - new"), (["more/1"], "tools/2:more/1 /opt/tools new"), (["tools/3", "more/1"], "tools/3:more/1 /opt/tools3 newest"),
+                                  (["none"], "- - new")):
+            typed = [word for name in modules for word in ("--module", name)]
+            text = self.ok(hpclaunch("script", "--scheduler", "slurm", "--profile", profile, "-n", "1", "--launcher", "local", *typed, "--", "/bin/sh", "-c",
+                                     "echo ${LOADEDMODULES:--} ${MORE:--} $OF_STACK", env=clean_env(PATH="/usr/bin:/bin"))).out
+            done = self.ok(execute(["/bin/bash", self.file("job.sh", text)], env))
+            self.assertEqual(done.out.splitlines()[-1], expected)
+
     def test_a_plan_for_elsewhere_counts_it_as_loaded(self):
         done = hpclaunch("explain", "--profile", self.file("here.json", json.dumps(PROFILE)), "--module", "tools/2.1", "OF_STACK",
                          env=clean_env(MODULESHOME="/nowhere"))

@@ -64,6 +64,7 @@ class Script(Test):
     def script(self, *words, program=("python3", "train.py"), env=HERE, says=()):
         done = self.ok(hpclaunch("script", *words, "--", *program, env=env))
         self.has(done, *says)
+        self.last = done
         return done.out
 
     def command(self, text):
@@ -120,7 +121,9 @@ class Sites(Script):
     def test_modules_of_the_stack(self):
         self.assertIn("\nmodule use /soft/modulefiles || exit 1\nmodule load conda || exit 1\nconda activate base || exit 1\n", self.script("--profile", "polaris"))
         self.assertIn("\nmodule purge || exit 1\nmodule use /appl", self.script("--profile", "lumi-g"))
-        self.assertNotIn("module load", self.script("--profile", "polaris", "--stack", "conda-2022"))
+        self.assertIn("\nmodule load conda/2022-07-19 || exit 1\nconda activate base || exit 1\n", self.script("--profile", "polaris", "--stack", "conda-2022"))
+        self.assertIn("\nmodule load PrgEnv-gnu/8.5.0 miniforge3/23.11.0-0 rocm/5.7.1 craype-accel-amd-gfx90a || exit 1\n",
+                      self.script("--profile", "frontier", "--stack", "rocm-5.7"))
         self.assertIn("--uenv=", self.script("--profile", "daint"))
         self.assertNotIn("--uenv=", self.script("--profile", "daint", "--stack", "own"))
 
@@ -137,6 +140,74 @@ class Sites(Script):
     def test_a_plan_that_cannot_be(self):
         self.refused(2, "script", "--profile", "aurora", "--ppn", "999", "--", "true", env=HERE)
         self.refused(2, "script", "--profile", "perlmutter", "--gpu-view", "launcher", "--", "true", env=HERE, says=["no flags of srun"])
+
+
+class Modules(Script):
+    """Those of the stack, which the script loads, and those of --module, which hpclaunch run loads after them."""
+
+    def loads(self, *words, says=()):
+        """The lines that load something, and the words of hpclaunch run before the program."""
+        text = self.script("-t", "1h", *words, says=says)
+        lines = re.findall(r"(?m)^((?:module|conda) .*) \|\| exit 1$", text)
+        return lines, self.command(text)[2:-3]
+
+    def test_both(self):
+        aurora, polaris = ["--profile", "aurora"], ["--profile", "polaris"]
+        self.assertEqual(self.loads(*aurora, "--module", "copper"), (["module load frameworks"], [*aurora, "--module", "copper"]))
+        self.assertEqual(self.loads(*aurora, "--module-use", "/m"), (["module load frameworks"], [*aurora, "--module-use", "/m"]))
+        self.assertEqual(self.loads(*polaris, "--module", "a/1", "--module", "b"),
+                         (["module use /soft/modulefiles", "module load conda", "conda activate base"], [*polaris, "--module", "a/1", "--module", "b"]))
+
+    def test_another_version_stands_in_its_place(self):
+        """Two versions conflict, and the environment of one of them may be active."""
+        polaris = ["--profile", "polaris"]
+        new = ["module use /soft/modulefiles", "module load conda/2025-09-25", "conda activate base"]
+        self.assertEqual(self.loads(*polaris, "--module", "conda/2025-09-25"), (new, polaris))
+        new.insert(1, "module use '/my modules'")
+        self.assertEqual(self.loads(*polaris, "--module", "conda/2025-09-25", "--module", "copper", "--module-use", "/my modules"),
+                         (new, [*polaris, "--module", "copper", "--module-use", "/my modules"]))
+        h100 = ["--profile", "jean-zay", "--node-type", "h100"]
+        self.assertEqual(self.loads(*h100, "--module", "pytorch-gpu/py3/2.7.0"), (["module purge", "module load arch/h100 pytorch-gpu/py3/2.7.0"], h100))
+
+    def test_a_module_chooses_the_stack(self):
+        for module, lines in (("frameworks/2024.2.1_u1", []), ("frameworks/2025.3.1", ["module load frameworks/2025.3.1"]),
+                              ("frameworks_optimized", ["module use /soft/datascience/frameworks_optimized", "module load frameworks_optimized"])):
+            aurora = ["--profile", "aurora"]
+            self.assertEqual(self.loads(*aurora, "--module", module), (lines, aurora if lines else [*aurora, "--module", module]))
+        self.assertEqual(self.loads("--profile", "polaris", "--module", "conda/2022-07-19"), (["module load conda/2022-07-19", "conda activate base"], ["--profile", "polaris"]))
+
+    def test_none(self):
+        self.assertEqual(self.loads("--profile", "aurora", "--module", "none"), ([], ["--profile", "aurora", "--module", "none"]))
+        for command in "script", "run", "plan", "env", "explain", "verify":
+            program = [] if command == "explain" else ["--", "true"]
+            self.refused(125 if command == "run" else 2, command, "--profile", "aurora", "--module", "none", "--module", "copper", *program, env=HERE,
+                         says=["--module none and --module copper contradict each other"])
+
+    def test_names_are_checked_before_the_job_waits(self):
+        self.refused(2, "script", "--profile", "aurora", "--module", "a;b", "--", "true", env=HERE, says=["--module must be a name"])
+        self.refused(2, "script", "--profile", "aurora", "--module", "", "--", "true", env=HERE, says=["--module must be a name"])
+
+    def test_a_stack_without_modules_is_named(self):
+        """Of every site: each stack loads what its profile says, or a note says that there is nothing."""
+        silent = []
+        for site in sites():
+            if "retired" in site:
+                continue
+            shown = json.loads(self.ok(hpclaunch("profile", "show", site["name"], "--format", "json", env=HERE)).out)
+            for stack in shown["profiles"][0].get("stacks", []):
+                words = ["--profile", site["name"], "--stack", stack["name"], "-t", "1h"]
+                says = ["the profile of %s has no modules for stack %s" % (site["name"], stack["name"]), "[stack-without-modules]", "--module NAME"]
+                if "modules" in stack:
+                    self.assertTrue(self.loads(*words)[0], words)
+                    self.assertNotIn("stack-without-modules", self.last.err, words)
+                    continue
+                silent.append((site["name"], stack["name"]))
+                self.assertEqual(self.loads(*words, says=says)[0], [])
+                for more in "none", "tools":
+                    self.assertEqual(self.loads(*words, "--module", more)[0], [])
+                    self.assertNotIn("stack-without-modules", self.last.err, words)
+        self.assertLessEqual({("aurora", "frameworks-2024"), ("aurora", "frameworks-2025.0"), ("fir", "StdEnv-2020")}, set(silent))
+        self.assertFalse({("frontier", "rocm-5.7"), ("polaris", "conda-2022")} & set(silent))
 
 
 class Options(Script):
@@ -294,6 +365,32 @@ class Place(Script):
         folder = os.path.realpath(self.folder)
         self.assertIn(folder + "/envs", words, str(done))
         self.assertTrue({folder + "/mods", "--module-use=" + folder + "/mods"} & set(words), str(done))
+
+    def test_every_path_is_absolute(self):
+        """Of every option whose value is a path by its help; names stay as they are."""
+        folder = os.path.realpath(self.folder)
+        usage = self.ok(hpclaunch("script", "--help", env=HERE)).out
+        self.file("mine.json", json.dumps({"schema": 1, "name": "mine", "doc": "x", "scheduler": "slurm"}))
+        own = {"--output", "--write"}  # of the job, and of this command: they do not reach run
+        found = dict(re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+) (?:NAME\|)?(FILE|DIR|PATH|SRC\[:DST\])(?: |$)", usage))
+        self.assertLessEqual({"--hostfile", "--log-dir", "--report", "--env-file", "--topology", "--stage-from", "--stage-to", "--venv", "--module-use",
+                              "--launcher", "--container-bind"}, set(found))
+        typed = [(option, "a/../b/c" + end, "b/c" + end) for option, kind in sorted(found.items())
+                 for end in (["", ":/d"] if kind.startswith("SRC") else [""]) if option not in own]
+        typed += [("--profile", "./mine.json", "mine.json"), ("--profile", "mine.json", "mine.json"), ("--conda", "./envs/x", "envs/x"),
+                  ("--container", "image.sif", "image.sif"), ("--container", "./b", "b")]
+        for option, value, path in typed:
+            with self.subTest(option, value=value):
+                system = () if option == "--profile" else ("--scheduler", "slurm")
+                done = self.ok(hpclaunch("script", *system, option, value, "--", "python3", "b/c.py", env=HERE, cwd=self.folder))
+                self.assertEqual(self.command(done.out), ["hpclaunch", "run", option, folder + "/" + path, "--", "python3", "b/c.py"])
+        for option, value in (("--profile", "frontier"), ("--profile", "none"), ("--conda", "train"), ("--launcher", "hydra"),
+                              ("--container", "docker://ubuntu"), ("--container", "ubuntu")):
+            done = self.ok(hpclaunch("script", "--scheduler", "slurm", option, value, "--", "true", env=HERE, cwd=self.folder))
+            self.assertEqual(self.command(done.out), ["hpclaunch", "run", option, value, "--", "true"])
+        self.file("ubuntu/x", "")  # a directory is an image, too
+        done = self.ok(hpclaunch("script", "--scheduler", "slurm", "--container", "ubuntu", "--", "true", env=HERE, cwd=self.folder))
+        self.assertIn(folder + "/ubuntu", self.command(done.out))
 
     def test_a_job_without_hpclaunch(self):
         text = "\n".join(self.script("--profile", "polaris").split("\n\n")[-2:])  # without the site's modules

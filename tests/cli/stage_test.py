@@ -302,6 +302,19 @@ class Choice(Stage):
         self.assertEqual(value, "copy")
         self.assertIn("20 nodes; this is not a Slurm job", why)
 
+    def test_auto_uses_an_archive_on_any_number_of_nodes(self):
+        """No program can run from an archive; a tree can be used where it is."""
+        archive, tree = self.archive(), os.path.join(self.folder, "venv")
+        for name, nodes in ("one", 1), ("fifteen", 15), ("sixteen", 16):
+            hosts = self.file(name, "".join("n%d\n" % i for i in range(nodes)))
+            base = ["--launcher", "hydra", "--ppn", "1", "--stage", "auto", "--hostfile", hosts]
+            value, why = self.chosen(*base, "--stage-from", archive)
+            self.assertEqual(value, "copy", nodes)
+            self.assertIn("the source is an archive; %d node%s; this is not" % (nodes, "s" if nodes > 1 else ""), why)
+            self.assertEqual(self.chosen(*base, "--stage-from", tree)[0], "none" if nodes < 16 else "copy", nodes)
+        done = hpclaunch(*self.words("--stage-from", archive, "--", "python", "-c", PREFIX, method="auto"), env=self.env())
+        self.assertTrue(self.staged(done).endswith("/env"))
+
     def test_refused(self):
         venv = self.venv()
         self.refused(125, "run", "--stage", "copy", "--", "/bin/true", says=["no conda or virtual environment is active", "--stage-from"])

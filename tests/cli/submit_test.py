@@ -79,6 +79,20 @@ class HandIn(Submit):
             self.assertTrue(script.endswith("run -- /bin/echo 'a b'\n"), script)
         self.assertEqual(self.calls(), ["qsub ", "sbatch --parsable", "flux batch"])
 
+    def test_a_dry_run_prints_what_script_prints(self):
+        for words in (["--scheduler", "slurm", "-N", "2", "-t", "1h"], ["--profile", "frontier", "--launcher-arg", "--follow", "--launcher-arg=--dry-run"],
+                      ["--profile", "polaris", "-m", "train"]):
+            module = words[-2] == "-m"
+            program = [*([] if module else ["--", "/bin/echo"]), "a b", "--dry-run", "--follow"]
+            script = self.ok(hpclaunch("script", *words, *program, env=self.env, cwd=self.folder))
+            options = len(words) - 2 if module else len(words)
+            for own in (["--dry-run"], ["--follow", "--dry-run"]):
+                for at in 0, options:
+                    done = self.ok(hpclaunch("submit", *words[:at], *own, *words[at:], *program, env=self.env, cwd=self.folder))
+                    self.assertEqual([done.out, done.err], [script.out, script.err])
+        self.refused(125, "submit", "--dry-run", "--profile", "aurora", "--ppn", "999", "--", "true", env=self.env)
+        self.assertFalse(os.path.exists(os.path.join(self.state, "calls")))
+
     def test_what_the_system_says(self):
         for text, hint in (("qsub: Account_Name is required to be set.", "-A PROJECT"), ("qsub: Resource: filesystems is required to be set.", "--filesystems"),
                            ("qsub: something new", "hpclaunch script")):
