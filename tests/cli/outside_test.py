@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 
+import fakes
 import support
 from allowed import needs
 from support import HOST, Test, clean_env, execute, hpclaunch
@@ -66,6 +67,24 @@ class Login(Outside):
     def test_a_plan_says_so_in_a_note(self):
         done = self.ok(hpclaunch("plan", "-n", "1", env=self.env(SLURM_CONF=self.file("slurm.conf", ""))))
         self.has(done, "note: not in an allocation")
+
+
+class Examined(Outside):
+    """What doctor_test asks for in full, once with sanitizers, which the programs of that test do not have."""
+
+    def test_what_the_loader_says_of_torch(self):
+        site = os.path.join(self.folder, "site")
+        nccl, torch = os.path.join(site, "nccl", "libnccl.so.2"), os.path.join(site, "torch", "_C.cpython-1.so")
+        for version in ("NEW", "OLD"):  # torch was linked with the first, the second is there
+            fakes.library(nccl, "int hpclaunch_test;", "-Wl,-soname,libnccl.so.2", "-Wl,--version-script," + self.file("versions", version + " { *; };\n"))
+            if version == "NEW":
+                fakes.library(torch, "extern int hpclaunch_test; int *use(void) { return &hpclaunch_test; }", nccl, "-Wl,-rpath,$ORIGIN/../nccl")
+        python = self.file("bin/python3", fakes.python_of_doctor(site), 0o755)
+        done = hpclaunch("doctor", "--profile", "none", "--json", "--python", python, env=self.env(HOME=self.folder))
+        self.assertEqual([done.status, done.err], [1, ""], str(done))
+        found = [row["message"] for row in json.loads(done.out)["rows"] if row.get("id") == "library-version"]
+        self.assertEqual(len(found), 1, str(done))
+        self.assertIn("%s: version `NEW' not found (required by %s)" % (os.path.join(site, "torch", "..", "nccl", "libnccl.so.2"), torch), found[0])
 
 
 class Script(Outside):
