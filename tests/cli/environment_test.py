@@ -214,6 +214,28 @@ class Venv(Environment):
         self.refused(2, "env", "--venv", venv, "--format", "csh", says=["--format sh"])
 
 
+class Staged(Environment):
+    """What stage_test asks for in full, once with sanitizers, which the programs of that test do not have."""
+
+    def words(self, *words):
+        return ("run", "-n", "2", "--oversubscribe", "--stage", "copy", "--stage-to", self.folder, *words, "--", "python", "-c", SHOW)
+
+    def test_the_copy_is_what_runs_and_goes(self):
+        done = self.ok(hpclaunch(*self.words("--venv", self.venv()), env=self.env(XDG_CACHE_HOME=self.folder)))
+        where = os.path.join(self.folder, "hpclaunch-%d" % os.getuid())
+        self.assertEqual([line.startswith(where + "/") for line in done.out.splitlines()], [True, True], str(done))
+        self.has(done, "staged", "on 1 node")
+        self.assertFalse(os.path.exists(where))
+
+    def test_a_place_that_others_can_read(self):
+        where = os.path.join(self.folder, "hpclaunch-%d" % os.getuid())
+        os.mkdir(where)
+        os.chmod(where, 0o755)
+        done = self.ok(hpclaunch(*self.words("--venv", self.venv()), env=self.env(XDG_CACHE_HOME=self.folder)), 125)
+        self.has(done, "--stage copy: ", "step unpack failed: the mode of %s is not 700" % where, "--stage-to DIR")
+        self.assertEqual(done.out, "")
+
+
 class Conda(Environment):
     def test_a_pack_has_its_own_script(self):
         pack = self.conda_pack()

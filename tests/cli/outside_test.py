@@ -3,6 +3,7 @@ address of rank 0, in and out of a job."""
 import json
 import os
 import subprocess
+import sys
 
 import fakes
 import support
@@ -70,7 +71,8 @@ class Login(Outside):
 
 
 class Examined(Outside):
-    """What doctor_test asks for in full, once with sanitizers, which the programs of that test do not have."""
+    """What doctor_test, submit_test and verify_test ask for in full, once with sanitizers, which the programs of those tests
+    do not have."""
 
     def test_what_the_loader_says_of_torch(self):
         site = os.path.join(self.folder, "site")
@@ -85,6 +87,23 @@ class Examined(Outside):
         found = [row["message"] for row in json.loads(done.out)["rows"] if row.get("id") == "library-version"]
         self.assertEqual(len(found), 1, str(done))
         self.assertIn("%s: version `NEW' not found (required by %s)" % (os.path.join(site, "torch", "..", "nccl", "libnccl.so.2"), torch), found[0])
+
+    def test_what_ranks_report(self):
+        self.file("changing.py", "import os\nos.environ['MASTER_PORT'] = '1'\n")
+        words = ("verify", "--json", "--launcher", "local", "--oversubscribe")
+        done = self.ok(hpclaunch(*words, "-n", "2", "--import", "changing", "--", sys.executable, env=clean_env(PYTHONPATH=self.folder)), 1)
+        found = [(one["kind"], one["ranks"], one["found"]) for one in json.loads(done.out)["differences"]]
+        self.assertEqual((found, done.err), ([("import-variable", [0, 1], "MASTER_PORT has another value")], ""))
+        done = self.ok(hpclaunch(*words, "-n", "1", "--after", "end", "--", "/bin/sh", "-c", "sleep 1.5; exit 4"), 1)
+        self.assertEqual([one["kind"] for one in json.loads(done.out)["differences"]], ["program-ended"], str(done))
+        self.assertEqual([one["after"]["exit"] for one in json.loads(done.out)["reports"]], [4])
+
+    def test_what_the_batch_system_says(self):
+        for printed, out, err in (("Welcome\n77", "77\n", []), ("no job", "", ["printed no job id"])):
+            self.file("bin/sbatch", "#!/bin/sh\ncat >/dev/null\necho '%s'\n" % printed, 0o755)
+            done = hpclaunch("submit", "--scheduler", "slurm", "-t", "1h", "--", "/bin/echo", env=self.env())
+            self.assertEqual([done.status, done.out], [125 if err else 0, out], str(done))
+            self.has(done, *err)
 
 
 class Script(Outside):
