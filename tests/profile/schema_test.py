@@ -70,7 +70,7 @@ GOOD = [
     ("/rules/0/default/X", {"each": "rank", "item": "${cpus}"}),
     ("/rules/0/default/X", {"each": "unit", "item": "${unit}:${ranks_per_device}", "join": ";"}),
     ("/rules/0/launch", {"pals": ["--pmi=${stack}"]}), ("/rules/0/batch", {"pbs": ["-l x"]}),
-    ("/rules/0/core_limit", "unlimited"), ("/rules/0/core_limit", "1048576"), ("/rules/0/make_dirs", ["${env.TMPDIR}/x", "/tmp/..x"]),
+    ("/rules/0/core_limit", "unlimited"), ("/rules/0/core_limit", "1048576"), ("/rules/0/core_limit", "9" * 18), ("/rules/0/make_dirs", ["${env.TMPDIR}/x", "/tmp/..x"]),
     ("/rules/0/report", {"severity": "note", "message": "${nodes} nodes", "fix": "use $HOME"}),
     ("/expect/0/reports", []), ("/expect/0", {"name": "c", "refused": "x"}), ("/expect/0/set", {"A": ""}),
 ]
@@ -121,7 +121,7 @@ BAD = [
     ("/rules/0/when", {"stack": []}), ("/rules/0/when", {"stack": 1.5}), ("/rules/0/when", {"in_job": "true"}),
     ("/rules/0/when", {"env.X": {"set": 1}}), ("/rules/0/when", {"env.X": {"like": ""}}),
     ("/rules/0/launch", {"plas": ["-x"]}), ("/rules/0/launch", {"pals": []}), ("/rules/0/launch", {"pals": ["${local_rank}"]}),
-    ("/rules/0/batch", {"loadleveler": ["-x"]}), ("/rules/0/core_limit", "1G"), ("/rules/0/core_limit", 0), ("/rules/0/core_limit", "007"),
+    ("/rules/0/batch", {"loadleveler": ["-x"]}), ("/rules/0/core_limit", "1G"), ("/rules/0/core_limit", 0), ("/rules/0/core_limit", "007"), ("/rules/0/core_limit", "1" + "0" * 18),
     ("/rules/0/make_dirs", ["tmp"]), ("/rules/0/make_dirs", ["/tmp/../etc"]), ("/rules/0/make_dirs", ["/tmp/${unit}"]),
     ("/rules/0/report", {"severity": "bad", "message": "x"}), ("/rules/0/report", {"severity": "note"}),
     ("/expect/0/cpus", DELETE), ("/expect/0/cpus", "0:"), ("/expect/0/refused", "x"), ("/expect/0/argv", []), ("/expect/0/name", DELETE),
