@@ -1,10 +1,18 @@
-// The pure parts of what stays beside a launcher: records in its stderr, whom to blame, what to pass on.
+// The parts of what stays beside a launcher that start nothing: records in its stderr, whom to blame, what to pass on,
+// and its connections, which here are this program's own.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
 #include <csignal>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "support/catch.h"
+#include "sys/supervised/links.h"
 #include "sys/supervised/rank_status.h"
 #include "sys/supervised/record.h"
 
@@ -508,5 +516,70 @@ TEST_CASE("records that add nothing", "[supervised][status]") {
   ranks.add(ended(2, 1, 7), kStart, kStart + 10);
   CHECK(ranks.failures() == 0);
 }
+
+#if defined(SYS_pidfd_open) && defined(SYS_pidfd_getfd)
+/// Both ends of a TCP connection. Copies of them are open elsewhere: what ends it is shutdown(2).
+class Connection {
+ public:
+  Connection() {
+    const int listening = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof where;
+    auto* const address = reinterpret_cast<sockaddr*>(&where);
+    REQUIRE(bind(listening, address, size) == 0);
+    REQUIRE(listen(listening, 1) == 0);
+    REQUIRE(getsockname(listening, address, &size) == 0);
+    ends_[0] = socket(AF_INET, SOCK_STREAM, 0);
+    REQUIRE(connect(ends_[0], address, size) == 0);
+    ends_[1] = accept(listening, nullptr, nullptr);
+    REQUIRE(ends_[1] >= 0);
+    close(listening);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() {
+    for (const int end : ends_) close(end);
+  }
+  void leave(std::size_t end) const { REQUIRE(shutdown(ends_.at(end), SHUT_WR) == 0); }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
+
+bool may_copy_descriptors() {
+  const auto process = static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
+  const auto copy = static_cast<int>(syscall(SYS_pidfd_getfd, process, STDERR_FILENO, 0));
+  if (process >= 0) close(process);
+  if (copy >= 0) close(copy);
+  return copy >= 0;
+}
+
+TEST_CASE("a connection is lost where others are left", "[supervised][links]") {
+  if (!may_copy_descriptors()) {
+    WARN("left out: this kernel copies no descriptors of a process");
+    return;
+  }
+  for (const bool all : {false, true}) {
+    INFO("all: " << all);
+    const Connection one;
+    const Connection other;
+    Links links;
+    links.watch(getpid());
+    one.leave(0);
+    if (all) {
+      one.leave(1);
+      other.leave(0);
+      other.leave(1);
+    }
+    links.take_ended();
+    links.drop();
+    const std::vector<Links::Ended> lost = links.lost();
+    REQUIRE(lost.size() == (all ? 0U : 1U));
+    if (!all) CHECK(lost[0].address == "127.0.0.1");
+  }
+}
+#endif
 
 }  // namespace
