@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-import unittest
+import unittest.mock
 
 import support
 from support import ROOT, need
@@ -84,6 +84,7 @@ class Together(unittest.TestSuite):
                 after.callback(one.doClassCleanups)
                 one.setUpClass()
                 after.callback(one.tearDownClass)
+            after.enter_context(unittest.mock.patch.object(subprocess.Popen, "__init__", locked(support.WRITING, subprocess.Popen.__init__)))
             pool = after.enter_context(concurrent.futures.ThreadPoolExecutor(self.most))
             for done in [pool.submit(test.run, result) for test in tests]:
                 done.result()

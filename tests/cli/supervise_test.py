@@ -29,8 +29,9 @@ class Beside(Test):
         os.makedirs(self.folder + "/i/bin")
         os.makedirs(self.folder + "/i/libexec/hpclaunch")
         self.program = self.folder + "/i/bin/hpclaunch"
-        shutil.copy(support.HPCLAUNCH, self.program)
-        shutil.copy(support.ROOT + "/tests/cli/standins/shim.py", self.folder + "/i/libexec/hpclaunch/hpclaunch-shim")
+        with support.WRITING:
+            shutil.copy(support.HPCLAUNCH, self.program)
+            shutil.copy(support.ROOT + "/tests/cli/standins/shim.py", self.folder + "/i/libexec/hpclaunch/hpclaunch-shim")
         hosts = self.file("hosts", "nodeA\nnodeB\n")
         self.report_file = self.folder + "/report.json"
         self.mark = "mark-%d-%s" % (os.getpid(), os.path.basename(self.folder))

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import unittest
 import xml.etree.ElementTree
 
@@ -28,6 +29,10 @@ MACHINES = os.path.join(ROOT, "tests", "machines")
 HOST = os.uname().nodename
 LIMIT = 300  # seconds; far above what any command here needs
 KEPT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "USER")
+
+# Held while a program is written and while a process is started (fakes.Together): a process that starts meanwhile has the
+# program open until its own exec, and whoever starts the program then is told "text file busy".
+WRITING = threading.RLock()
 
 HPCLAUNCH = None
 DRIVER = None
@@ -226,7 +231,7 @@ class Test(unittest.TestCase):
     def file(self, name, text, mode=0o644):
         path = os.path.join(self.folder, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as out:
+        with WRITING, open(path, "wb") as out:
             out.write(text if isinstance(text, bytes) else text.encode())
         os.chmod(path, mode)
         return path
