@@ -88,13 +88,15 @@ class Modules(Environment):
         child = subprocess.Popen([*before, support.HPCLAUNCH, "run", "-n", "1", "--venv", path, "--", "/bin/true"], env=self.env(), stdin=subprocess.DEVNULL)
         while not os.path.exists(mark):
             time.sleep(0.02)
-        child.send_signal(signal.SIGTERM)
-        self.assertEqual(child.wait(support.LIMIT), -signal.SIGTERM)
         with open(mark) as file:
             pid = int(file.read())
+        child.send_signal(signal.SIGTERM)
+        self.assertEqual(child.wait(support.LIMIT), -signal.SIGTERM)
         end = time.monotonic() + support.LIMIT
         while os.path.exists("/proc/%d" % pid):
-            self.assertLess(time.monotonic(), end)
+            if time.monotonic() > end:
+                os.kill(pid, signal.SIGKILL)
+                self.fail("what the activation has started is still there")
             time.sleep(0.02)
 
     def test_choose_the_stack(self):
