@@ -322,6 +322,12 @@ if(_pure)
   foreach(topic plan drift explain lint topo devices prefixes outside programs launchers allocations shapes profile profile_page sites site_choice examples script torchrun docs environment)
     hpclaunch_test(cli.${topic} pure cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
   endforeach()
+  # Memory faults on the way to ranks: what is quick enough of the other tier, with sanitizers as well.
+  if(HPCLAUNCH_SANITIZE)
+    foreach(topic doctor container mps)
+      hpclaunch_test(cli.${topic}.sanitized pure cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
+    endforeach()
+  endif()
   # Here every sixth machine, with sanitizers; the other tier has all of them.
   hpclaunch_test(cli.profile_new.some pure cli COMMAND ${CMAKE_COMMAND} -E env HPCLAUNCH_TEST_EVERY=6
                  ${_python} ${_tests}/cli/profile_new_test.py $<TARGET_FILE:hpclaunch>)

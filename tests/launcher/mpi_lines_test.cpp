@@ -1,4 +1,7 @@
 // Launch lines of Open MPI, PRRTE, Intel MPI and jsrun, whole and read back by readers of our own.
+#include <algorithm>
+#include <string_view>
+
 #include "launcher/lines.h"
 
 using namespace hpclaunch;
@@ -392,6 +395,9 @@ TEST_CASE("all kinds of mpiexec and their kin are told apart", "[launcher][ident
   CHECK(evident("/opt/ibm/spectrum_mpi/jsm_pmix/bin/jsrun") == "jsrun");
 }
 
+// Their manuals know no several programs in one line.
+constexpr std::string_view kNoSeparator[] = {"flux", "local"};
+
 TEST_CASE("a colon among the program's words is refused where it would begin another program",
           "[launcher]") {
   for (const Launcher& launcher : launchers()) {
@@ -401,8 +407,10 @@ TEST_CASE("a colon among the program's words is refused where it would begin ano
     plan.command = {"/bin/echo", "a:b", "::"};
     CHECK(render(plan.launcher, plan));
     plan.command.emplace_back(":");
-    const bool passes = plan.launcher == "flux" || plan.launcher == "local";
-    CHECK(bool(render(plan.launcher, plan)) == passes);
+    INFO(
+        "expected: refused. A launcher for which \":\" separates nothing (finish() without colons) "
+        "is added to kNoSeparator in tests/launcher/mpi_lines_test.cpp");
+    CHECK(bool(render(plan.launcher, plan)) == std::ranges::count(kNoSeparator, plan.launcher) > 0);
   }
 }
 

@@ -7,6 +7,7 @@ line that says what is forbidden. Where CI=true is in the environment it fails i
 """
 import functools
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -27,7 +28,8 @@ TRIALS = {
 MOUNTS = "mounts" if os.geteuid() == 0 else "own mounts"  # what this user makes without help
 SYSTEM_PATH = os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
 said = set()
-STARTED_AS = [sys.executable, *sys.argv]  # before the test file takes its own words out
+# Before the test file takes its own words out; without names of tests.
+STARTED_AS = [sys.executable, *(word for word in sys.argv if not re.match(r"-|[A-Z]\w*(\.\w+)*$", word))]
 
 
 @functools.lru_cache(maxsize=None)
