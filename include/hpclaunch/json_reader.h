@@ -114,6 +114,9 @@ class Context {
   const Json& follow(std::string_view pointer) const;
 
   void fault(SourceRef where, std::string message, std::string hint = {});
+  /// Takes back what the object at `pointer` is at fault for without `key`, which stands there misspelt: problems of the
+  /// object or a member with the hint to add it, and those inside whose hint names it. `key` is in double quotes.
+  void forget(const std::string& pointer, std::string_view key);
   SourceRef place(std::size_t mark, std::string pointer = {}) const;
   SourceRef place(const Json& at) const;
 

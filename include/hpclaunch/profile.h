@@ -29,8 +29,7 @@ struct Test {
   std::vector<std::string> values;  ///< eq, like: any of them; ne, unlike: none; order: exactly one
 };
 
-/// All must hold. Empty: always.
-using When = std::vector<Test>;
+using When = std::vector<Test>;  ///< all must hold; empty: always
 
 /// A name that conditions and ${...} may use; docs/reference/profile-format.md has their meanings.
 struct FactInfo {
@@ -40,12 +39,17 @@ struct FactInfo {
     group,  ///< any name that begins with `name`, which ends in '.'
     late,   ///< as group, and known only when the environment is folded: value.NAME
   };
+  enum class Kind { text, version, word /* one of `words` */, number, count /* from 1 */ };
+  enum class Known { node, stack, binding, rule };  ///< the first conditions that find it set
   std::string_view name;
   Scope scope;
+  Kind kind = Kind::text;
+  Known known = Known::stack;
+  std::span<const std::string_view> words = {};
 };
 
-/// Ascending name.
-std::span<const FactInfo> known_facts();
+std::span<const FactInfo> known_facts();           ///< ascending name
+const FactInfo* find_fact(std::string_view name);  ///< nullptr: there is none; also for "env."
 
 using TextMap = std::map<std::string, std::string, std::less<>>;
 
@@ -67,9 +71,7 @@ TextMap loaded_modules(const EnvSnapshot& env);
 bool holds(const Test& test, const Facts& facts);
 bool holds(const When& when, const Facts& facts);  ///< tests of value.NAME included
 bool is_late(const When& when);                    ///< asks for value.NAME
-
-/// "nodes > 16, stack = a or b"; "" for no tests.
-std::string when_text(const When& when);
+std::string when_text(const When& when);  ///< "nodes > 16, stack = a or b"; "" for no tests
 
 /// "nodes = 32 > 16, stack = a": each test with the fact that met it, for explain.
 std::string met(const When& when, const Facts& facts);
@@ -87,8 +89,7 @@ struct Template {
   friend bool operator==(const Template&, const Template&) = default;
 };
 
-/// Facts named in a template, in order, each once.
-std::vector<std::string> facts_in(const Template& value);
+std::vector<std::string> facts_in(const Template& value);  ///< in order, each once
 
 /// One expansion of `text`. Errors: `invalid`, naming the fact that is not set.
 Result<std::string> expand(std::string_view text, const Facts& facts);
@@ -334,8 +335,7 @@ struct ParsedProfile {
 inline constexpr std::array<std::string_view, 6> kNicKinds = {"slingshot", "efa",  "infiniband",
                                                               "omni-path", "roce", "ethernet"};
 
-/// "0000:18:00.0", as profiles write it.
-bool is_pci_address(std::string_view text);
+bool is_pci_address(std::string_view text);  ///< "0000:18:00.0", as profiles write it
 
 /// Letters, digits, '-' and '.', and what the command line takes for a name.
 bool is_profile_name(std::string_view text);

@@ -53,6 +53,20 @@ struct Directives {
   std::string_view spread = {};      ///< each node another host, where no profile says how
 };
 
+/// The options of a batch system's directives, as its manual page lists them, separated by blanks.
+struct DirectiveOptions {
+  std::string_view name;
+  std::string_view sentinels;     ///< separated by '|'
+  bool long_names;                ///< getopt_long: "--name=value", "-N4"; else words with one dash
+  std::string_view flags;         ///< without a value
+  std::string_view letters;       ///< "N nodes", separated by '|'
+  std::string_view options;       ///< that have a value; "": all are taken
+  std::string_view plugins = {};  ///< options that plug-ins of sites add: Shifter, Pyxis, uenv
+};
+
+std::span<const DirectiveOptions> directive_options();
+const DirectiveOptions* find_directive_options(std::string_view name);  ///< nullptr: there are none
+
 /// What a batch system says of a job that was submitted.
 struct JobState {
   enum class Phase { waiting, running, ended };

@@ -36,9 +36,13 @@ Result<Shelf> open_shelf(const std::vector<std::string>& refs, const EnvSnapshot
 struct LoadedProfile {
   std::string name;  ///< its own, or the file's stem
   std::string file;
+  std::string text = {};
   Profile own = {};                      ///< without what it extends
   std::optional<Profile> resolved = {};  ///< nullopt when there are problems
   std::vector<Error> problems = {};      ///< of the file, or else the first of what it extends
+
+  /// With the line and column that its pointer leads to; as it is in another file.
+  SourceRef place(const SourceRef& where) const;
 };
 
 /// One name or file. A file may extend what is named beside it, or is in its directory or in `part` and

@@ -9,6 +9,7 @@
 
 #include "authoring/command.h"
 #include "authoring/new.h"
+#include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 
@@ -148,7 +149,7 @@ void add_node(const Fresh& fresh, Names& names, Values& values) {
 
 // ---- the network ------------------------------------------------------------------------------------
 
-/// The interfaces for the job's traffic: those of the best kind that are not down.
+/// The interfaces for the job's traffic: those of the best kind that ranks get.
 struct Fabric {
   std::string kind;
   std::vector<std::string> names;    // of IP interfaces
@@ -159,9 +160,11 @@ struct Fabric {
 
 Fabric fabric_of(const Topology& node) {
   Fabric fabric;
+  const std::vector<std::string> idle = idle_nics(node);
   for (const std::string_view kind : kNicKinds) {
-    for (const Nic& nic : node.nics) {
-      if (nic.kind != kind || nic.state == "down") continue;
+    for (std::size_t n = 0; n < idle.size(); ++n) {
+      const Nic& nic = node.nics[n];
+      if (nic.kind != kind || !idle[n].empty()) continue;
       ++fabric.count;
       if (!nic.name.empty()) fabric.names.push_back(nic.name);
       if (!nic.fabric.empty()) fabric.domains.push_back(nic.fabric);

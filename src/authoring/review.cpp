@@ -1,6 +1,8 @@
 // `profile validate`: variables against the catalogue, contradictory conditions, unknown names, signals that match every
 // site, secrets, directories shared by nodes, the age of sources. Each question looks at the profile's own entries
 // only: those of a part are validated with the part.
+#include "authoring/review.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,43 +18,49 @@
 
 namespace hpclaunch::authoring {
 
-namespace {
-
-/// An entry of the profile itself, such as "rule x". Stacks may have several conditions, notes none.
-struct OwnEntry {
-  std::string what;
-  std::vector<const When*> conditions;
-  const Origin* origin;
-};
-
 std::vector<OwnEntry> own_entries(const Profile& profile) {
+  using Known = FactInfo::Known;
   std::vector<OwnEntry> all;
-  const auto add = [&](const std::string& what, std::vector<const When*> when,
-                       const Origin& origin) {
-    all.push_back({what, std::move(when), &origin});
+  const auto add = [&](const std::string& what,
+                       std::vector<std::pair<std::string, const When*>> when, const Origin& origin,
+                       Known step = Known::rule) {
+    all.push_back({what, std::move(when), &origin, step});
+  };
+  const auto listed = [](const std::vector<When>& all_of, const std::string& place) {
+    std::vector<std::pair<std::string, const When*>> when;
+    for (std::size_t i = 0; i < all_of.size(); ++i)
+      when.emplace_back(fmt::format("{}/{}", place, i), &all_of[i]);
+    return when;
   };
   if (profile.retired) add("retired", {}, profile.retired->origin);
-  for (const NodeModel& one : profile.nodes) add("node " + one.name, {&one.when}, one.origin);
-  for (const Stack& one : profile.stacks) {
-    std::vector<const When*> when;
-    for (const When& each : one.when) when.push_back(&each);
-    add("stack " + one.name, std::move(when), one.origin);
+  for (const NodeModel& one : profile.nodes) {
+    add("node " + one.name, {{"/when", &one.when}}, one.origin, Known::node);
+    for (std::size_t i = 0; i < one.services.size(); ++i)
+      add("service " + one.services[i].name,
+          listed(one.services[i].when, fmt::format("/services/{}/when", i)), one.origin);
   }
+  for (const Stack& one : profile.stacks)
+    add("stack " + one.name, listed(one.when, "/when"), one.origin, Known::stack);
   for (const DeviceMode& one : profile.device_modes) add("device mode " + one.name, {}, one.origin);
-  for (const Binding& one : profile.bindings) add("binding " + one.id, {&one.when}, one.origin);
-  for (const Rule& one : profile.rules) add("rule " + one.id, {&one.when}, one.origin);
+  for (const Binding& one : profile.bindings)
+    add("binding " + one.id, {{"/when", &one.when}}, one.origin, Known::binding);
+  for (const Rule& one : profile.rules) add("rule " + one.id, {{"/when", &one.when}}, one.origin);
   for (const Note& one : profile.notes) add("note " + one.id, {}, one.origin);
   return all;
 }
 
 Diagnostic about(const std::string& what, const Origin& origin, const char* id, Severity severity,
-                 const std::string& message, std::string fix) {
-  return {id, severity, fmt::format("{}: {}", what, message), std::move(fix), origin.where};
+                 const std::string& message, std::string fix, const std::string& below) {
+  SourceRef where = origin.where;
+  where.pointer += below;  // review() finds its line
+  return {id, severity, fmt::format("{}: {}", what, message), std::move(fix), std::move(where)};
 }
 
 bool is_constant(const Template& value) {
   return value.each == Template::Each::once && facts_in(value).empty();
 }
+
+namespace {
 
 /// Names and values of one entry against the catalogue.
 struct Judging {
@@ -60,25 +68,26 @@ struct Judging {
   const Origin& origin;
   std::vector<Diagnostic>& diagnostics;
 
-  void add(const Diagnostic& found) {
+  void add(const Diagnostic& found, const std::string& below) {
     diagnostics.push_back(about(what, origin, found.id.c_str(), found.severity, found.message,
-                                found.fix.empty() ? "" : "write " + found.fix));
+                                found.fix.empty() ? "" : "write " + found.fix, below));
   }
 
   // Rules may test or unset variables by their old or misspelt names.
-  void name(const std::string& name) {
+  void name(const std::string& name, const std::string& below) {
     const Diagnostic found = knowledge::check(name, "");
-    if (found.id == knowledge::kUnknownVariable && !knowledge::find_misspelling(name)) add(found);
+    if (found.id == knowledge::kUnknownVariable && !knowledge::find_misspelling(name))
+      add(found, below);
   }
 
   // Values with facts are not known here.
-  void values(const std::vector<Assignment>& assignments) {
+  void values(const std::vector<Assignment>& assignments, const std::string& below) {
     for (const Assignment& one : assignments) {
       const bool shown = is_constant(one.value) && !is_secret(one.name);
       const Result<std::string> value =
           shown ? expand(one.value.text, Facts()) : Result<std::string>(std::string());
       const Diagnostic found = knowledge::check(one.name, value ? *value : "");
-      if (!found.id.empty()) add(found);
+      if (!found.id.empty()) add(found, below + one.name);
     }
   }
 };
@@ -97,26 +106,29 @@ void review_variables(const Profile& profile, const Profile&,
                       std::vector<Diagnostic>& diagnostics) {
   for (const Rule& rule : profile.rules) {
     Judging judging{"rule " + rule.id, rule.origin, diagnostics};
-    judging.values(rule.defaults);
-    judging.values(rule.require);
-    for (const Assignment& one : rule.prepend) judging.name(one.name);
-    for (const std::string& name : rule.unset) judging.name(name);
+    judging.values(rule.defaults, "/default/");
+    judging.values(rule.require, "/require/");
+    for (const Assignment& one : rule.prepend) judging.name(one.name, "/prepend/" + one.name);
+    for (std::size_t i = 0; i < rule.unset.size(); ++i)
+      judging.name(rule.unset[i], fmt::format("/unset/{}", i));
   }
   for (const DeviceMode& mode : profile.device_modes)
     if (!mode.mask.empty())
-      Judging{"device mode " + mode.name, mode.origin, diagnostics}.name(mode.mask);
+      Judging{"device mode " + mode.name, mode.origin, diagnostics}.name(mode.mask, "/mask");
   for (const OwnEntry& entry : own_entries(profile))
-    for (const When* when : entry.conditions)
+    for (const auto& [place, when] : entry.conditions)
       for (const Test& test : *when)
         for (const std::string_view group : {"env.", "value."})
           if (test.fact.starts_with(group))
-            Judging{entry.what, *entry.origin, diagnostics}.name(test.fact.substr(group.size()));
+            Judging{entry.what, *entry.origin, diagnostics}.name(test.fact.substr(group.size()),
+                                                                 place + "/" + test.fact);
 }
 
 void review_age(const Profile& profile, const std::string& today,
                 std::vector<Diagnostic>& diagnostics) {
   std::map<std::string, std::vector<OwnEntry>> old;
   for (const OwnEntry& entry : own_entries(profile)) {
+    if (entry.what.starts_with("service ")) continue;  // of a node
     const Origin& origin = *entry.origin;
     const auto say = [&](const std::string& message, const std::string& fix) {
       diagnostics.push_back(about(entry.what, origin, "stale", Severity::warning, message, fix));
@@ -138,53 +150,6 @@ void review_age(const Profile& profile, const std::string& today,
               fmt::format("last compared with the source on {}, more than 18 months ago", day),
               "read the source again, then put today's date into \"checked\""));
   }
-}
-
-using Op = Test::Op;
-
-// Values to try on a set of tests of one fact. Order is tried for whole numbers only: between two versions
-// there is always a third.
-std::vector<std::string> candidates(const std::string& fact, const std::vector<Test>& tests) {
-  static const std::set<std::string> kNumbers = {
-      "devices", "live.cores",       "live.numa_nodes", "min_cores", "nodes",
-      "ranks",   "ranks_per_device", "ranks_per_node",  "units"};
-  std::vector<std::string> values;
-  for (const Test& test : tests)
-    if (test.op == Op::eq) return test.values;
-  if (kNumbers.count(fact) == 0) return {};
-  for (const Test& test : tests)
-    for (const std::string& text : test.values)
-      if (const auto number = parse_natural(text))
-        for (const long n : {*number - 1, *number, *number + 1})
-          if (n >= 0) values.push_back(std::to_string(n));
-  return values;
-}
-
-bool can_hold(const std::string& fact, const std::vector<Test>& tests) {
-  if (std::ranges::count(tests, Op::is_unset, &Test::op) > 0)
-    return std::ranges::all_of(tests, [](const Test& test) {
-      return test.op == Op::is_unset || test.op == Op::ne || test.op == Op::unlike;
-    });
-  const std::vector<std::string> values = candidates(fact, tests);
-  return values.empty() || std::ranges::any_of(values, [&](const std::string& value) {
-           Facts facts;
-           facts.rank[fact] = value;
-           return holds(tests, facts);
-         });
-}
-
-void review_conditions(const Profile& profile, const Profile&,
-                       std::vector<Diagnostic>& diagnostics) {
-  for (const OwnEntry& entry : own_entries(profile))
-    for (const When* when : entry.conditions) {
-      std::map<std::string, std::vector<Test>> by_fact;
-      for (const Test& test : *when) by_fact[test.fact].push_back(test);
-      for (const auto& [fact, tests] : by_fact)
-        if (!can_hold(fact, tests))
-          diagnostics.push_back(about(entry.what, *entry.origin, "never-holds", Severity::warning,
-                                      fmt::format("no {} satisfies {}", fact, when_text(tests)),
-                                      "change one of the tests, or remove the entry"));
-    }
 }
 
 std::vector<Assignment> assignments_of(const Rule& rule) {
@@ -306,6 +271,8 @@ struct ReviewStep {
 constexpr ReviewStep kReviewSteps[] = {
     {"catalogue", "variables and values are known", review_variables},
     {"conditions", "conditions can hold", review_conditions},
+    {"options", "words for launchers and batch systems are options", review_options},
+    {"interfaces", "nodes have the network interfaces that values name", review_interfaces},
     {"roles", "helper cores used by values are defined", review_roles},
     {"signals", "the site can be detected and is not confused with others", review_signals},
     {"safety", "no secrets; directories are local to the node", review_safety},
@@ -325,6 +292,13 @@ std::vector<Check> review(const LoadedProfile& loaded, const std::string& today)
   Check age{"validate", "sources: compared within 18 months", profile.where};
   review_age(profile, today, age.diagnostics);
   checks.push_back(std::move(age));
+  for (Check& check : checks) {
+    for (Diagnostic& one : check.diagnostics)
+      if (one.where) one.where = loaded.place(*one.where);
+    // A variable may be asked for twice in one condition.
+    const auto repeated = std::unique(check.diagnostics.begin(), check.diagnostics.end());
+    check.diagnostics.erase(repeated, check.diagnostics.end());
+  }
   return checks;
 }
 

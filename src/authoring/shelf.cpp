@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "authoring/command.h"
+#include "hpclaunch/json_reader.h"
 #include "hpclaunch/sys.h"
 
 namespace hpclaunch::authoring {
@@ -24,6 +25,12 @@ Result<Profile> find_base(const std::string& name, const std::string& file, cons
 }
 
 }  // namespace
+
+SourceRef LoadedProfile::place(const SourceRef& where) const {
+  if (where.file != file || where.pointer.empty()) return where;
+  const json_reader::Context context(text, file);
+  return context.place(context.follow(where.pointer));
+}
 
 Result<Shelf> open_shelf(const std::vector<std::string>& refs, const EnvSnapshot& env) {
   Result<std::vector<ProfileEntry>> entries = list_profiles(env);
@@ -50,6 +57,7 @@ Result<LoadedProfile> load_for_review(const std::string& ref, const Shelf& shelf
     loaded.problems.push_back(text.error());
     return loaded;
   }
+  loaded.text = *text;
   ParsedProfile parsed = parse_profile(*text, entry->file);
   loaded.problems = std::move(parsed.problems);
   loaded.own = std::move(parsed.profile);
@@ -61,10 +69,12 @@ Result<LoadedProfile> load_for_review(const std::string& ref, const Shelf& shelf
          fmt::format("name the file {}.json", loaded.name), SourceRef{entry->file, 1, 1}});
   Result<Profile> resolved = resolve_profile(
       loaded.own, [&](const std::string& name) { return find_base(name, file, shelf); });
-  if (!resolved)
+  if (!resolved) {
     loaded.problems.push_back(resolved.error());
-  else if (loaded.problems.empty())
-    loaded.resolved = std::move(*resolved);
+    std::optional<SourceRef>& where = loaded.problems.back().where;
+    if (where) where = loaded.place(*where);
+  }
+  if (resolved && loaded.problems.empty()) loaded.resolved = std::move(*resolved);
   return loaded;
 }
 

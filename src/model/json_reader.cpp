@@ -123,6 +123,17 @@ void Context::fault(SourceRef where, std::string message, std::string hint) {
         {ErrorKind::invalid, std::move(message), std::move(hint), std::move(where)});
 }
 
+void Context::forget(const std::string& pointer, std::string_view key) {
+  std::erase_if(problems_, [&](const Error& error) {
+    const std::string_view at = error.where ? std::string_view(error.where->pointer) : "";
+    if (!at.starts_with(pointer) || error.hint.starts_with("did you mean")) return false;
+    const std::string_view rest = at.substr(pointer.size());
+    const auto steps = std::ranges::count(rest, '/');
+    return (rest.empty() || rest[0] == '/') && (steps < 2 || !error.hint.starts_with("add ")) &&
+           error.hint.find(key) != std::string::npos;
+  });
+}
+
 std::vector<Error> Context::take() {
   const bool cut = full();
   const auto at = [](const Error& error) {
@@ -203,7 +214,8 @@ std::string Item::word() const {
 }
 
 std::string Item::variable(std::string name) const {
-  if (json_ != nullptr && !is_variable(name))
+  const bool reported = name.empty() && !(*this)->key.empty();  // by text()
+  if (json_ != nullptr && !is_variable(name) && !reported)
     fault(fmt::format("{} cannot be the name of a variable", shown(name)),
           "names have no '=', no '$' and no blanks, and are not empty");
   return name;
@@ -309,7 +321,7 @@ void Item::need_one_of(std::initializer_list<const char*> keys, const char* mess
   const bool found =
       std::any_of(keys.begin(), keys.end(), [&](const char* key) { return bool((*this)[key]); });
   if (!found && (*this)->kind == Json::Kind::object)
-    fault(message, fmt::format("add one of: {}", fmt::join(keys, " ")));
+    fault(message, fmt::format("add one of: \"{}\"", fmt::join(keys, "\", \"")));
 }
 
 void Item::refuse(std::string_view key, std::string_view because, std::string hint) const {
@@ -326,7 +338,10 @@ void Item::finish() const {
     const std::set<std::string> names(asked.begin(), asked.end());
     const std::vector<std::string> known(names.begin(), names.end());
     std::string hint = suggestion(one->key, known);
-    if (hint.empty()) hint = fmt::format("known: {}", fmt::join(known, ", "));
+    if (hint.empty())
+      hint = fmt::format("known: {}", fmt::join(known, ", "));
+    else
+      context_->forget(where().pointer, fmt::format("\"{}\"", *nearest(one->key, known)));
     one.fault(fmt::format("unknown key {}", shown(one->key)), std::move(hint));
   }
 }

@@ -7,51 +7,62 @@
 
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
+#include "parse.h"
 
 namespace hpclaunch {
 namespace {
 
 using Scope = FactInfo::Scope;
+using Known = FactInfo::Known;
 using enum FactInfo::Scope;
+using enum FactInfo::Kind;
 
-constexpr FactInfo kFacts[] = {{"cores", rank},
-                               {"cores_divide", job},
+constexpr std::array<std::string_view, 2> kYesNo = {"yes", "no"};
+constexpr auto kJobOrNone = [] {
+  std::array<std::string_view, std::size(kSchedulerNames) + 1> names = {};
+  std::ranges::copy(kSchedulerNames, names.begin());
+  names.back() = "none";
+  return names;
+}();
+
+constexpr FactInfo kFacts[] = {{"cores", rank, number},
+                               {"cores_divide", job, word, Known::rule, kYesNo},
                                {"cpus", rank},
-                               {"device", rank},
+                               {"device", rank, number},
                                {"device_mode", job},
-                               {"devices", job},
-                               {"env.", group},
-                               {"even", job},
-                               {"gpu_view", job},
+                               {"devices", job, number},
+                               {"env.", group, text, Known::node},
+                               {"even", job, word, Known::binding, kYesNo},
+                               {"gpu_view", job, word, Known::stack, profile::kGpuViews},
                                {"host.first", job},
                                {"host.first.short", job},
                                {"hosts", job},
-                               {"in_job", job},
+                               {"in_job", job, word, Known::node, kYesNo},
                                {"job_id", job},
-                               {"launcher", job},
+                               {"launcher", job, word, Known::stack, kLauncherNames},
                                {"library.", group},
-                               {"live.cores", job},
-                               {"live.numa_nodes", job},
-                               {"local_rank", rank},
-                               {"min_cores", job},
-                               {"module.", group},
+                               {"live.cores", job, count},
+                               {"live.numa_nodes", job, count},
+                               {"local_rank", rank, number},
+                               {"min_cores", job, number, Known::rule},
+                               {"module.", group, version, Known::node},
                                {"node_type", job},
-                               {"nodes", job},
+                               {"nodes", job, count},
                                {"numa", rank},
                                {"package", rank},
-                               {"proxies", job},
-                               {"ranks", job},
-                               {"ranks_per_device", job},
-                               {"ranks_per_node", job},
-                               {"role.", group},
-                               {"scheduler", job},
-                               {"stack", job},
-                               {"subdevice", rank},
-                               {"unit", rank},
-                               {"units", job},
+                               {"proxies", job, word, Known::stack, kYesNo},
+                               {"ranks", job, count},
+                               {"ranks_per_device", job, number},
+                               {"ranks_per_node", job, count},
+                               {"role.", group, number},
+                               {"scheduler", job, word, Known::node, kJobOrNone},
+                               {"stack", job, text, Known::binding},
+                               {"subdevice", rank, number},
+                               {"unit", rank, number},
+                               {"units", job, number},
                                {"user", job},
-                               {"value.", late},
-                               {"whole_node", job}};
+                               {"value.", late, text, Known::rule},
+                               {"whole_node", job, word, Known::stack, kYesNo}};
 
 std::optional<std::string> look_up(const TextMap& facts, std::string_view name) {
   const auto found = facts.find(name);
@@ -85,6 +96,16 @@ std::size_t walk(std::string_view value, Text text, Fact fact) {
 }  // namespace
 
 std::span<const FactInfo> known_facts() { return kFacts; }
+
+const FactInfo* find_fact(std::string_view name) {
+  for (const FactInfo& fact : kFacts) {
+    const bool group = fact.name.ends_with('.');
+    const bool same =
+        group ? name.starts_with(fact.name) && name.size() > fact.name.size() : name == fact.name;
+    if (same) return &fact;
+  }
+  return nullptr;
+}
 
 std::optional<std::string> Facts::find(std::string_view name) const {
   if (auto found = look_up(rank, name)) return found;
@@ -148,16 +169,6 @@ Result<std::string> expand(std::string_view text, const Facts& facts) {
 }
 
 namespace profile {
-
-const FactInfo* find_fact(std::string_view name) {
-  for (const FactInfo& fact : kFacts) {
-    const bool group = fact.name.ends_with('.');
-    const bool same =
-        group ? name.starts_with(fact.name) && name.size() > fact.name.size() : name == fact.name;
-    if (same) return &fact;
-  }
-  return nullptr;
-}
 
 bool is_rank_fact(const FactInfo& fact) {
   return fact.scope == Scope::rank || fact.name == "role.";

@@ -28,9 +28,6 @@ inline constexpr std::array kOperators = std::to_array<Operator>({
     {"set", Test::Op::is_set, Operator::Kind::set, "set"},
 });
 
-/// nullptr for a name that no fact has; "env." alone is none.
-const FactInfo* find_fact(std::string_view name);
-
 /// One value per rank: values may use it, conditions may not.
 bool is_rank_fact(const FactInfo& fact);
 

@@ -30,13 +30,15 @@ std::vector<int> parse_numbers(const Item& at, std::string_view of_what) {
 std::vector<std::vector<int>> parse_at(const Item& at) {
   const std::vector<Item> items = at.items();
   const bool nested =
-      at->kind == Json::Kind::array && !items.empty() && items[0]->kind == Json::Kind::array;
+      at->kind == Json::Kind::array &&
+      std::ranges::any_of(items, [](const Item& one) { return one->kind == Json::Kind::array; });
   if (!at) return {};
   if (!nested) return {parse_numbers(at, "bases")};
   std::vector<std::vector<int>> lists;
   for (const Item& item : items) {
     lists.push_back(parse_numbers(item, "bases"));
-    if (!lists.back().empty() && lists.back().size() != lists.front().size())
+    if (!lists.back().empty() && !lists.front().empty() &&
+        lists.back().size() != lists.front().size())
       item.fault(fmt::format("{} here, and {} in the first list",
                              counted(lists.back().size(), "base"), lists.front().size()),
                  "every group has as many ranks: make the lists equally long");
@@ -45,11 +47,12 @@ std::vector<std::vector<int>> parse_at(const Item& at) {
 }
 
 std::vector<int> parse_order(const Item& at) {
+  const std::size_t problems_before = at.context().count();
   std::vector<int> order = parse_numbers(at, "groups");
   std::vector<int> sorted = order;
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end())
+  if (twice != sorted.end() && at.context().count() == problems_before)
     at.fault(fmt::format("group {} appears twice", *twice), "name each group once");
   return order;
 }
@@ -60,10 +63,12 @@ Binding::Role parse_role(const Item& at) {
   if (!is_word(role.name))
     at.fault(fmt::format("{} is not a valid name", shown(role.name)),
              "use letters, digits, '-', '.', '_' and '+'");
-  role.from_base = at["from"].choice(kRoleOrigins) != "group";
+  const Item from = at["from"];
+  const std::string origin = from.choice(kRoleOrigins);
+  role.from_base = origin != "group";
   role.first = at.need("first").whole(0, kMaxOffset);
   role.stride = at["stride"].whole(0, kMaxOffset, 0);
-  if (role.from_base)
+  if (role.from_base && (!from || !origin.empty()))
     at.refuse("stride", "the rank's base moves already", "add \"from\": \"group\"");
   return role;
 }
@@ -103,10 +108,14 @@ Binding parse_binding(const Item& at) {
   binding.at_least = at["at_least"].whole(0, kMaxOffset, 0);
   binding.at = parse_at(at["at"]);
   binding.across = at["across"].truth();
-  binding.split = at["split"].truth();
-  if (binding.across && !binding.split)
+  const Item split = at["split"];
+  binding.split = split.truth();
+  const bool unsplit = !binding.split && (!split || split->kind == Json::Kind::boolean);
+  if (binding.across && unsplit)
     at["across"].fault("\"across\" says how cores are split", "add \"split\": true");
-  if (!binding.split && binding.list.empty()) parse_width(at.need("cores"), binding);
+  if (unsplit && !at["list"] && !at["cores"] && at->kind == Json::Kind::object)
+    at.fault("\"cores\" is missing", R"(add "cores", "split" or "list")");
+  if (unsplit) parse_width(at["cores"], binding);
   binding.siblings = at["siblings"].truth();
   binding.groups = parse_order(at["groups"]);
   binding.interleave = at["interleave"].truth();

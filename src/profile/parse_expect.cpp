@@ -38,11 +38,12 @@ std::vector<std::string> parse_outcome(const Item& at, Case& one) {
 }
 
 void check_something(const Item& at) {
-  static constexpr auto kKeys = {"argv",    "argv_has",   "argv_lacks", "cpus",
-                                 "devices", "set",        "per_rank",   "absent",
-                                 "batch",   "core_limit", "make_dirs",  "reports"};
-  if (!at["refused"]) return at.need_one_of(kKeys, "the case compares nothing");
-  if (std::ranges::any_of(kKeys, [&](const char* key) { return bool(at[key]); }))
+  static constexpr auto kKeys = {"refused",    "argv",      "argv_has", "argv_lacks", "cpus",
+                                 "devices",    "set",       "per_rank", "absent",     "batch",
+                                 "core_limit", "make_dirs", "reports"};
+  at.need_one_of(kKeys, "the case compares nothing");
+  const auto given = std::ranges::count_if(kKeys, [&](const char* key) { return bool(at[key]); });
+  if (at["refused"] && given > 1)
     at.fault("a refused case has nothing else to compare", "keep \"refused\" alone");
 }
 

@@ -38,9 +38,10 @@ std::pair<int, int> parse_range(const Item& at, int most) {
     at.fault("a range has two ends", "write [1, 64], or [1, null] without an upper limit");
     return {0, 0};
   }
+  const std::size_t problems_before = at.context().count();
   const int low = ends[0].whole(0, most);
   const int high = ends[1]->kind == Json::Kind::null ? 0 : ends[1].whole(1, most);
-  if (high != 0 && high < low)
+  if (high != 0 && high < low && at.context().count() == problems_before)
     at.fault(fmt::format("{} is above {}", low, high), "write the smaller one first");
   return {low, high};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "parse.h"
 
@@ -149,6 +150,7 @@ class NodeReader {
   bool read_shape() {
     constexpr int kMostPackages = 64;
     constexpr int kMostThreads = 16;
+    const std::size_t problems_before = at_.context().count();
     shape_.packages = at_.need("packages").whole(1, kMostPackages);
     shape_.numa_per_package = at_["numa_per_package"].whole(1, kMostPackages);
     shape_.cores_per_numa = at_.need("cores_per_numa").whole(1, CpuSet::kCapacity);
@@ -156,6 +158,7 @@ class NodeReader {
     shape_.threads_per_core = at_["threads_per_core"].whole(1, kMostThreads);
     shape_.adjacent = at_["siblings"].choice(kSiblings) == "adjacent";
     shape_.package_model = at_["package_model"].text();
+    if (at_.context().count() != problems_before) return false;
     const long pus = static_cast<long>(shape_.cores()) * shape_.threads_per_core;
     if (pus > CpuSet::kCapacity) {
       at_.fault(fmt::format("the node has {} hardware threads, and {} is the limit", pus,
@@ -172,6 +175,13 @@ class NodeReader {
     return true;
   }
 
+  /// What does not fit the shape. Where a count of the shape is wrong, the rest does not fit either.
+  void refuse_misfit(const Item& at, std::string message, const std::string& hint) {
+    if (!std::exchange(misfits_, true))
+      at.fault(std::move(message),
+               hint + R"(; or correct "packages", "numa_per_package" or "cores_per_numa")");
+  }
+
   void read_memory() {
     const Item at = at_["numa_memory_mb"];
     if (!at) return;
@@ -179,14 +189,16 @@ class NodeReader {
     if (at->kind != Json::Kind::array) return shape_.memory.assign(count, read_bytes(at, 1));
     for (const Item& item : at.elements("numbers")) shape_.memory.push_back(read_bytes(item, 1));
     if (shape_.memory.size() != count)
-      at.fault(fmt::format("{} numbers for {} NUMA nodes", shape_.memory.size(), count),
-               "write one number for each, or one for all");
+      refuse_misfit(at, fmt::format("{} numbers for {} NUMA nodes", shape_.memory.size(), count),
+                    "write one number for each, or one for all");
   }
 
   void read_extra(const Item& at) {
+    const std::size_t problems_before = at.context().count();
     const Item index = at.need("os_index");
     const ExtraMemory memory{index.whole(0, CpuSet::kCapacity), read_bytes(at["memory_mb"], 0),
                              at["near_numa"].whole(0, shape_.numa_nodes() - 1, -1)};
+    if (at.context().count() != problems_before) return;
     const bool taken =
         memory.os_index < shape_.numa_nodes() ||
         std::ranges::count(shape_.extra, memory.os_index, &ExtraMemory::os_index) > 0;
@@ -201,8 +213,8 @@ class NodeReader {
   CpuSet read_cores(const Item& at) {
     const CpuSet cores = at.cores();
     if (cores.last() >= shape_.cores())
-      at.fault(fmt::format("core {} does not exist", cores.last()),
-               fmt::format("the node has cores 0 to {}", shape_.cores() - 1));
+      refuse_misfit(at, fmt::format("core {} does not exist", cores.last()),
+                    fmt::format("the node has cores 0 to {}", shape_.cores() - 1));
     CpuSet pus;
     for (const int core : cores.to_vector())
       if (core < shape_.cores()) pus |= shape_.pus_of_core(core);
@@ -224,8 +236,8 @@ class NodeReader {
   int read_numa(const Item& at) {
     const int numa = at.whole(0, CpuSet::kCapacity, -1);
     if (numa < 0 || node_.topology.find_numa(numa) != nullptr) return numa;
-    at.fault(fmt::format("NUMA node {} does not exist", numa),
-             fmt::format("those with cores are 0 to {}", shape_.numa_nodes() - 1));
+    refuse_misfit(at, fmt::format("NUMA node {} does not exist", numa),
+                  fmt::format("those with cores are 0 to {}", shape_.numa_nodes() - 1));
     return -1;
   }
 
@@ -253,7 +265,9 @@ class NodeReader {
       return list.fault(fmt::format("{} devices on one node", list->items.size()));
     for (const Item& one : list.entries("pci"))
       node_.topology.devices.push_back(read_device(one, common));
-    for (const Item& one : at["links"].elements("objects")) read_link(one);
+    const Item links = at["links"];
+    if (node_.topology.devices.empty()) return;  // what is wrong with the list is reported
+    for (const Item& one : links.elements("objects")) read_link(one);
   }
 
   void read_link(const Item& at) {
@@ -320,6 +334,7 @@ class NodeReader {
 
   Item at_;
   std::size_t problems_before_;
+  bool misfits_ = false;
   NodeShape shape_;
   NodeModel node_;
 };

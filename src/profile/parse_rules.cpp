@@ -14,7 +14,7 @@ Template parse_value(const Item& at, bool late) {
     if (at->kind == Json::Kind::string && at->text.empty()) return {};  // an empty value
     return {parse_template(at, {.rank = true, .late = late}), Template::Each::once, ""};
   }
-  const bool rank = at.need("each").choice(kEach) == "rank";
+  const bool rank = at.need("each").choice(kEach) != "unit";
   const Item join = at["join"];
   return {parse_template(at.need("item"), {.rank = rank, .unit = true, .late = late}),
           rank ? Template::Each::rank : Template::Each::unit, join ? join.text() : ","};
@@ -82,8 +82,9 @@ void check_once(const Item& at) {
 Rule parse_rule(const Item& at) {
   Rule rule;
   rule.id = at.need("id").word();
+  const std::size_t problems_before = at.context().count();
   rule.when = parse_when(at["when"], {.late = true});
-  const Allowed allowed{.late = is_late(rule.when)};
+  const Allowed allowed{.late = is_late(rule.when) || at.context().count() != problems_before};
   rule.defaults = parse_assignments(at["default"], allowed.late);
   rule.require = parse_assignments(at["require"], allowed.late);
   rule.prepend = parse_assignments(at["prepend"], allowed.late);

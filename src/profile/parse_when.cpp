@@ -105,37 +105,48 @@ Test parse_test(const std::string& fact, const Operator& op, const Item& at) {
   return test;
 }
 
-/// Facts of which every value is known: a test for another one would never hold.
-std::span<const std::string_view> values_of(std::string_view fact) {
-  static constexpr std::array<std::string_view, 2> kYesNo = {"yes", "no"};
-  static const std::vector<std::string_view> kWithNone = [] {
-    std::vector<std::string_view> names(std::begin(kSchedulerNames), std::end(kSchedulerNames));
-    names.emplace_back("none");
-    return names;
-  }();
-  if (fact == "cores_divide" || fact == "even" || fact == "in_job" || fact == "proxies" ||
-      fact == "whole_node")
-    return kYesNo;
-  if (fact == "gpu_view") return kGpuViews;
-  if (fact == "scheduler") return kWithNone;
-  if (fact == "launcher") return kLauncherNames;
-  return {};
+/// What the author of ">4" means: {"gt": 4}; "" for other texts.
+std::string meant(std::string_view text) {
+  const Operator* found = nullptr;  // the one with the longest sign: ">=4" is not "> =4"
+  for (const Operator& one : kOperators)
+    if (one.kind <= Operator::Kind::order && text.starts_with(one.sign) &&
+        (found == nullptr || one.sign.size() > found->sign.size()))
+      found = &one;
+  if (found == nullptr) return "";
+  const std::string_view rest = trim(text.substr(found->sign.size()));
+  if (rest.empty() || rest[0] < '0' || rest[0] > '9') return "";
+  const std::string_view quote = parse_natural(rest) ? "" : "\"";
+  return fmt::format(R"(write {{"{0}": {1}{2}{1}}})", found->name, quote, rest);
 }
 
-void check_words(const Test& test, const Item& at) {
-  const auto known = values_of(test.fact);
-  if (known.empty() || (test.op != Test::Op::eq && test.op != Test::Op::ne)) return;
+/// Values that the fact never has; the first of several is reported.
+void check_values(const Test& test, const Item& at) {
+  const FactInfo* fact = find_fact(test.fact);
+  const bool equal = test.op == Test::Op::eq || test.op == Test::Op::ne;
+  const bool pattern = test.op == Test::Op::like || test.op == Test::Op::unlike;
+  if (fact == nullptr || pattern) return;
   for (const std::string& value : test.values) {
-    if (value.empty() || std::find(known.begin(), known.end(), value) != known.end()) continue;
-    at.fault(fmt::format("\"{}\" is never {}", test.fact, shown(value)),
-             suggestion_or_all(value, known));
+    if (value.empty()) continue;
+    const bool no_number = fact->kind >= FactInfo::Kind::number && !parse_natural(value);
+    const bool version = fact->kind == FactInfo::Kind::version;
+    const std::string hint = no_number || version ? meant(value) : "";
+    if (no_number)
+      return at.fault(fmt::format("\"{}\" is a whole number, never {}", test.fact, shown(value)),
+                      hint.empty() ? R"(write 4, [4, 8] or {"ge": 4, "le": 8})" : hint);
+    if (version && !hint.empty())
+      return at.fault(fmt::format("\"{}\" is a version, never {}", test.fact, shown(value)), hint);
+    if (equal && !fact->words.empty() && std::ranges::count(fact->words, value) == 0)
+      return at.fault(fmt::format("\"{}\" is never {}", test.fact, shown(value)),
+                      suggestion_or_all(value, fact->words));
   }
 }
 
 void parse_tests(const std::string& fact, const Item& at, When& when) {
+  const std::size_t problems_before = at.context().count();
   if (at->kind != Json::Kind::object) {
     when.push_back({fact, Test::Op::eq, plain_values(at)});
-    return check_words(when.back(), at);
+    if (at.context().count() == problems_before) check_values(when.back(), at);
+    return;
   }
   for (const Item& value : at.members("operators")) {
     const auto op = std::ranges::find(kOperators, value->key, &Operator::name);
@@ -149,7 +160,7 @@ void parse_tests(const std::string& fact, const Item& at, When& when) {
       continue;
     }
     when.push_back(parse_test(fact, *op, value));
-    check_words(when.back(), value);
+    if (at.context().count() == problems_before) check_values(when.back(), value);
   }
 }
 

@@ -107,18 +107,32 @@ struct Names {
   }
 };
 
+struct Condition {
+  const When* when;
+  const Origin* origin;
+  int index = -1;    // in a list of conditions
+  int service = -1;  // of a node
+
+  /// The line is the entry's; the pointer leads to the test, and `profile validate` finds its line.
+  SourceRef place(const Test& test) const {
+    SourceRef where = origin->where;
+    if (service >= 0) where.pointer += fmt::format("/services/{}", service);
+    where.pointer += "/when/" + (index < 0 ? "" : std::to_string(index) + "/") + test.fact;
+    return where;
+  }
+};
+
 /// A test for an unknown name never holds. A part does not know the lists of profiles that extend it.
-Status check_tests(const Profile& profile, const std::vector<Names>& all, const When& when,
-                   const Origin& origin) {
-  if (origin.profile != profile.name) return Done{};
-  for (const Test& test : when)
+Status check_tests(const Profile& profile, const std::vector<Names>& all, const Condition& one) {
+  if (one.origin->profile != profile.name) return Done{};
+  for (const Test& test : *one.when)
     for (const Names& names : all) {
       if (test.fact != names.fact || (names.known.empty() && profile.part) ||
           (test.op != Test::Op::eq && test.op != Test::Op::ne))
         continue;
       for (const std::string& value : test.values)
         if (!value.empty() && !names.has(value) && (value != "live" || test.fact != "node_type"))
-          return names.unknown(value, origin.where);
+          return names.unknown(value, one.place(test));
     }
   return Done{};
 }
@@ -134,17 +148,23 @@ Status check_names(const Profile& profile) {
   for (const Queue& queue : profile.job.queues)
     for (const std::string& type : queue.node_types)
       if (!profile.part && !all[2].has(type)) return all[2].unknown(type, queue.origin.where);
-  std::vector<std::pair<const When*, const Origin*>> conditions;
+  std::vector<Condition> conditions;
   const auto add = [&](const auto& entries) {
-    for (const auto& entry : entries) conditions.emplace_back(&entry.when, &entry.origin);
+    for (const auto& entry : entries) conditions.push_back({&entry.when, &entry.origin});
+  };
+  const auto add_list = [&](const std::vector<When>& list, const Origin& origin, int service) {
+    for (const When& when : list)
+      conditions.push_back({&when, &origin, static_cast<int>(&when - list.data()), service});
   };
   add(profile.rules);
   add(profile.bindings);
   add(profile.nodes);
-  for (const Stack& stack : profile.stacks)
-    for (const When& when : stack.when) conditions.emplace_back(&when, &stack.origin);
-  for (const auto& [when, origin] : conditions)
-    if (Status ok = check_tests(profile, all, *when, *origin); !ok) return ok;
+  for (const Stack& stack : profile.stacks) add_list(stack.when, stack.origin, -1);
+  for (const NodeModel& node : profile.nodes)
+    for (const ServiceCores& service : node.services)
+      add_list(service.when, node.origin, static_cast<int>(&service - node.services.data()));
+  for (const Condition& one : conditions)
+    if (Status ok = check_tests(profile, all, one); !ok) return ok;
   return Done{};
 }
 

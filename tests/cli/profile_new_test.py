@@ -285,6 +285,8 @@ class Made(Machines):
         text = self.check(self.given(node(2, devices=devices("nvidia", [0, 1]), nics=ports)))
         self.assertIn('ranks do not get them: "ib0" (slower than others), "ib1" (down), "st0" (RoCE beside InfiniBand), '
                       '"eno1" (Ethernet beside a fabric).', re.sub(r"\n *// *", " ", text))
+        for value in ('"NCCL_SOCKET_IFNAME": "=ib2"', '"GLOO_SOCKET_IFNAME": "ib2"', '"NCCL_IB_HCA": "=mlx5_2"', '"UCX_NET_DEVICES": "mlx5_2:1"'):
+            self.assertIn(value, text)
         text = self.check(self.given(node(2, devices=devices("nvidia", [0, 1]), nics=ports[1:2])))
         self.assertNotIn('\n      "nics"', text)
 

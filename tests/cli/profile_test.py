@@ -285,6 +285,108 @@ class Validate(ProfileTest):
         for sometimes in ({"nodes": {"gt": 16, "lt": 18}}, {"module.a": {"gt": "2", "lt": "3"}}, {"env.A": {"set": False, "unlike": "x"}}):
             self.ok(self.profile("validate", self.write(when(**sometimes))))
 
+    def one(self, profile, rule, severity, says, fix, line):
+        """This mistake is one finding, in the line with this text."""
+        path = self.write(profile)
+        findings = self.findings("validate", path)
+        self.assertEqual([(f["id"], f["severity"]) for f in findings], [(rule, severity)], json.dumps(findings, indent=1))
+        self.assertIn(says, findings[0]["message"])
+        self.assertIn(fix, findings[0]["fix"])
+        with open(path) as file:
+            text = file.read().split("\n")[findings[0]["where"]["line"] - 1]
+        self.assertEqual(text[findings[0]["where"]["column"] - 1:].rstrip(",[{ "), line)
+
+    def silent(self, profile):
+        self.assertEqual(self.findings("validate", self.write(profile), status=0), [])
+
+    NICS = [{"name": "ib0", "fabric": "mlx5_0"}, {"name": "ib1", "fabric": "mlx5_1"}]
+    SITE = dict(GOOD, expect=[], bindings=[], stacks=[{"name": "old"}, {"name": "new"}], nodes=[
+        dict(NODE, nics=NICS),
+        {"name": "cpu", "packages": 1, "cores_per_numa": 4, "nics": [{"name": "eth0"}], "when": {"env.SLURM_JOB_PARTITION": "cpu"}}])
+
+    def of_rule(self, **keys):
+        return {key: value for key, value in dict(self.SITE, rules=[dict(RULE, **keys)]).items() if value != []}
+
+    def test_values_that_a_fact_never_has(self):
+        anything = 'write 4, [4, 8] or {"ge": 4, "le": 8}'
+        for fact, value, fix in (("nodes", ">4", '{"gt": 4}'), ("ranks", ">= 4", '{"ge": 4}'), ("ranks_per_node", "<4", '{"lt": 4}'), ("devices", "!=4", '{"ne": 4}'),
+                                 ("units", "=4", '{"eq": 4}'), ("min_cores", "4+", anything), ("live.cores", "4-8", anything), ("ranks_per_device", "1.5", anything),
+                                 ("module.rocm", ">=6", '{"ge": 6}'), ("module.rocm", "> 6.1", '{"gt": "6.1"}')):
+            self.one(self.of_rule(when={fact: value}), "schema", "error", '"%s"' % value, fix, '"%s": "%s"' % (fact, value))
+        self.one(self.of_rule(when={"nodes": {"gt": "4 nodes"}}), "schema", "error", 'never "4 nodes"', anything, '"gt": "4 nodes"')
+        self.one(self.of_rule(when={"env.X": {"set": True, "equals": "a"}}), "schema", "error", 'unknown operator "equals"', "operators: eq", '"equals": "a"')
+        self.one(self.of_rule(when={"launcher": "srun"}), "schema", "error", 'never "srun"', "jsrun", '"launcher": "srun"')
+        self.one(self.of_rule(when={"stack": "nwe"}), "schema", "error", 'unknown stack "nwe"', 'did you mean "new"?', '"stack": "nwe"')
+        for right in ({"nodes": "4"}, {"nodes": ["4", 8]}, {"devices": {"ge": "2"}}, {"env.X": ">4"}, {"module.rocm": ["6", ""]}, {"module.rocm": {"like": ">*"}}):
+            self.silent(self.of_rule(when=right))
+
+    def test_conditions_that_no_job_meets(self):
+        for fact, test, fix in (("devices", 8, "0 to 2"), ("devices", {"gt": 2}, "0 to 2"), ("devices", {"like": "8"}, "0 to 2"), ("units", 4, "0 to 2"),
+                                ("min_cores", {"gt": 8}, "0 to 8"), ("nodes", 0, "1 or more"), ("nodes", {"lt": 1}, "1 or more"), ("nodes", {"set": False}, ""),
+                                ("ranks_per_node", {"lt": 1}, ""), ("ranks_per_node", {"gt": 4, "ne": 5, "lt": 6}, ""), ("stack", {"like": "nwe*"}, "new, old"),
+                                ("node_type", {"like": "gpu*"}, "compute, cpu, live"), ("launcher", {"like": "mpi*"}, "hydra"), ("in_job", {"like": "t*"}, "no, yes"),
+                                ("module.rocm", {"gt": "7", "lt": "6"}, ""), ("env.X", {"eq": "a", "unlike": "a*"}, "")):
+            text = '"%s": %s' % (fact, json.dumps(test)) if not isinstance(test, dict) else '"%s":' % fact
+            self.one(self.of_rule(when={fact: test}), "never-holds", "warning", "no job of this profile satisfies %s " % fact, fix, text)
+        self.one(self.of_rule(when={"node_type": "cpu", "devices": {"gt": 0}}), "never-holds", "warning", "satisfies node_type = cpu, devices > 0", "", '"when":')
+        for right in ({"devices": {"ge": 2}}, {"nodes": 1000}, {"devices": {"like": "[12]"}}, {"devices": 0}, {"node_type": "live", "devices": 8}, {"node_type": "compute", "devices": 2},
+                      {"nodes": {"like": "1?", "gt": 15}}, {"stack": {"like": "n*"}}, {"module.rocm": {"ge": "6", "lt": "7"}}, {"module.rocm": {"lt": "6"}},
+                      {"module.rocm": {"ge": "2025", "like": "2026*"}}, {"live.cores": {"set": False}}, {"stack": {"set": False}}, {"min_cores": 8}):
+            self.silent(self.of_rule(when=right))
+        # Other profiles may give a part other nodes; the node itself may have other cores than its model.
+        self.silent({"schema": 1, "name": "piece", "doc": "x", "part": True, "nodes": [NODE], "rules": [dict(RULE, when={"devices": 8})]})
+        self.silent(changed(nodes=[dict(NODE, use="live")], rules=[dict(RULE, when={"units": 14, "min_cores": 9})]))
+
+    def test_facts_that_are_not_known_yet(self):
+        site = lambda **keys: {key: value for key, value in dict(self.SITE, **keys).items() if value != []}
+        cpu = dict(self.SITE["nodes"][1], when={"env.X": "y", "nodes": 1})
+        service = dict(NODE, services=[{"name": "s", "cores": "1", "when": [{"nodes": 1}, {"devices": 3}]}])
+        for profile, says, fix, line in (
+                (site(nodes=[NODE, cpu]), "node cpu: ", "when a node type is chosen", '"nodes": 1'),
+                (site(stacks=[{"name": "a", "when": [{"nodes": 1}, {"env.X": "y", "even": "yes"}]}]), "stack a: ", "when a stack is chosen", '"even": "yes"'),
+                (site(bindings=[dict(BINDING, when={"min_cores": 4})]), "binding two: ", "when a binding is chosen", '"min_cores": 4'),
+                (site(nodes=[service]), "service s: ", "0 to 2", '"devices": 3')):
+            self.one(profile, "never-holds", "warning", says, fix, line)
+        self.silent(site(bindings=[dict(BINDING, when={"even": "yes", "stack": "old", "cores_divide": {"ne": "yes"}})]))
+
+    def test_words_that_are_no_options(self):
+        for system, word, fix in (("slurm", "exclusive", "--exclusive"), ("slurm", "mem=0", "--mem=0"), ("slurm", "c 4", "-c 4"), ("slurm", "--exclusve", "--exclusive"),
+                                  ("slurm", "#SBATCH --exclusive", "--exclusive"), ("slurm", "-l place=scatter", "man sbatch"), ("pbs", "l place=scatter", "-l place=scatter"),
+                                  ("pbs", "place=scatter", "-l place=scatter"), ("pbs", "--exclusive", "man qsub"), ("pbs", "-K x", "man qsub"), ("flux", "exclusive", "--exclusive"),
+                                  ("flux", "--exclsive", "--exclusive"), ("lsf", "alloc_flags smt4", "-alloc_flags smt4"), ("sge", "h_rt=1:0:0", "-l h_rt=1:0:0"), ("cobalt", "attrs x=y", "--attrs x=y")):
+            self.one(self.of_rule(batch={system: ["-q x", word]}), "not-an-option", "warning" if word[0] == "-" else "error", '"%s" is not an option of ' % word, fix, '"%s"' % word)
+        for launcher, words, fix in (("pals", ["pmi=pmix"], "--pmi=pmix"), ("pals", ["--pmi pmix"], "--pmi=pmix"), ("slurm", ["--a=b", "exact"], "--exact")):
+            self.one(self.of_rule(launch={launcher: words}), "not-an-option", "warning" if words[-1][0] == "-" else "error", "is not an option of " + launcher, fix, '"%s"' % words[-1])
+        for system, words in (("slurm", ["--exclusive", "--exclus", "-N 4", "-c${min_cores}", "--uenv=x", "--of-a-plugin=x", "${env.X}"]), ("pbs", ["-lplace=scatter", "-k doe", "-V"]),
+                              ("flux", ["-x", "-o fastload", "--amd-gpumode=TPX"]), ("lsf", ["-alloc_flags x"]), ("sge", ["-pe mpi 4", "-cwd"]), ("cobalt", ["--attrs x"])):
+            self.silent(self.of_rule(batch={system: words}))
+        self.silent(self.of_rule(launch={"pals": ["--pmi", "pmix", "--a=b c"], "slurm": ["-c${min_cores}"]}))
+
+    def test_interfaces_that_no_node_has(self):
+        on_gpus = lambda **values: self.of_rule(when={"node_type": "compute"}, default=values)
+        for name, value, missing in (("GLOO_SOCKET_IFNAME", "ib9", "ib9"), ("GLOO_SOCKET_IFNAME", "ib", "ib"), ("NCCL_SOCKET_IFNAME", "hsn", "hsn"), ("NCCL_SOCKET_IFNAME", "=ib", "ib"),
+                                     ("NCCL_SOCKET_IFNAME", "ib0,ib9", "ib9"), ("FI_TCP_IFACE", "eth0", "eth0"), ("NCCL_IB_HCA", "mlx4", "mlx4"), ("UCX_NET_DEVICES", "mlx5_7:1", "mlx5_7"),
+                                     ("FI_CXI_DEVICE_NAME", "cxi0", "cxi0")):
+            self.one(on_gpus(**{name: value}), "unknown-interface", "warning", '%s names "%s"' % (name, missing), "ib0", '"%s": "%s"' % (name, value))
+        self.one(self.of_rule(require={"GLOO_SOCKET_IFNAME": "ib9"}),
+                 "unknown-interface", "warning", "ib9", "one of ib0, ib1, eth0", '"GLOO_SOCKET_IFNAME": "ib9"')
+        for name, value in (("GLOO_SOCKET_IFNAME", "ib1"), ("GLOO_SOCKET_IFNAME", "lo"), ("GLOO_SOCKET_IFNAME", "${env.X}"), ("NCCL_SOCKET_IFNAME", "ib"), ("NCCL_SOCKET_IFNAME", "^docker0,veth"),
+                            ("NCCL_IB_HCA", "mlx5_0:1,mlx5_1"), ("NCCL_IB_HCA", "=mlx5_0"), ("UCX_NET_DEVICES", "mlx5_0:1,ib0"), ("UCX_NET_DEVICES", "all"), ("FI_OFI_RXM_DETECT_HMEM_IFACE", "1")):
+            self.silent(on_gpus(**{name: value}))
+        # Nothing is said where a node has no interfaces in its model, or has them without such names, or is read itself.
+        for node in (NODE, dict(NODE, nics=[{"fabric": "mlx5_0"}]), dict(NODE, nics=self.NICS, use="live")):
+            self.silent(changed(nodes=[node], rules=[dict(RULE, default={"GLOO_SOCKET_IFNAME": "ib9"})]))
+
+    def test_one_mistake_is_one_finding(self):
+        node = lambda **keys: dict(self.SITE, bindings=[BINDING], expect=GOOD["expect"], nodes=[{key: value for key, value in dict(NODE, **keys).items() if value is not None}])
+        late = {"A": "${value.A}", "B": "${value.B}", "C": "${value.C}"}
+        for profile, says, line in ((node(packages="2"), "expected a whole number", '"packages": "2"'), (node(packages=1), "core 4 does not exist", '"cores": "0,4"'),
+                                    (node(packages=None, packges=2), 'unknown key "packges"', '"packges": 2'), (node(devices={"vendor": "nvidia", "lits": [{}, {}]}), 'unknown key "lits"', '"lits":'),
+                                    (self.of_rule(whne={"value.A": "1"}, default=late), 'unknown key "whne"', '"whne":'),
+                                    (self.of_rule(default={"X": {"each": "ranks", "item": "${local_rank}:${cpus}"}}), "is not one of rank, unit", '"each": "ranks"')):
+            self.one(dict((key, value) for key, value in profile.items() if value != []), "schema", "error", says, "", line)
+        self.one(self.of_rule(when={"env.NCCL_DEBUGG": {"set": True, "ne": "x"}}), "unknown-variable", "warning", "NCCL_DEBUGG", "NCCL_DEBUG", '"env.NCCL_DEBUGG":')
+
     def test_roles(self):
         value = {"each": "rank", "item": "${role.helpr}", "join": ","}
         fix = self.found("unknown-role", changed(rules=[dict(RULE, default={"CCL_WORKER_AFFINITY": value})]))["fix"]

@@ -209,7 +209,7 @@ TEST_CASE("the directives of every batch system are read", "[places]") {
     const Script script = read_script("#!/bin/bash\n" + line + "\nx\n", "job.sh");
     expect(!script.shell.directives.empty(), "src/lint/shell.cpp", line + " read as a directive",
            "add its first word to kSentinels");
-    expect(script.request.system == one.name, "src/lint/asks.cpp",
+    expect(script.request.system == one.name, "src/scheduler/directives.cpp",
            line + " read as one of " + std::string(one.name), "a row of kSystems");
   }
 }

@@ -149,6 +149,8 @@ TEST_CASE("what does not exist is named, with its place") {
       .add(
           "node",
           R"("nodes": [{"name": "n", "packages": 1, "cores_per_numa": 1, "when": {"stack": "m"}}])")
+      .add("service", R"("nodes": [{"name": "n", "packages": 1, "cores_per_numa": 2, "services": [
+                         {"name": "a", "cores": "0"}, {"name": "b", "cores": "1", "when": [{"stack": "m"}]}]}])")
       .add("chosen", R"("stacks": [{"name": "new", "when": [{"device_mode": "tile"}]}])")
       .add(
           "shared",
@@ -173,11 +175,17 @@ TEST_CASE("what does not exist is named, with its place") {
        "/defaults/stack"},
       {"mode", ErrorKind::invalid, "unknown device mode \"tile\"", "has no device mode",
        "/defaults/device_mode"},
-      {"test", ErrorKind::invalid, "unknown stack \"nwe\"", "did you mean \"new\"?", "/rules/0"},
-      {"alone", ErrorKind::invalid, "unknown stack \"new\"", "has no stack", "/bindings/0"},
-      {"node", ErrorKind::invalid, "unknown stack \"m\"", "has no stack", "/nodes/0"},
-      {"chosen", ErrorKind::invalid, "unknown device mode \"tile\"", "has no", "/stacks/0"},
-      {"shared", ErrorKind::invalid, "unknown stack \"nwe\"", "did you mean", "/rules/0"},
+      {"test", ErrorKind::invalid, "unknown stack \"nwe\"", "did you mean \"new\"?",
+       "/rules/0/when/stack"},
+      {"alone", ErrorKind::invalid, "unknown stack \"new\"", "has no stack",
+       "/bindings/0/when/stack"},
+      {"node", ErrorKind::invalid, "unknown stack \"m\"", "has no stack", "/nodes/0/when/stack"},
+      {"chosen", ErrorKind::invalid, "unknown device mode \"tile\"", "has no",
+       "/stacks/0/when/0/device_mode"},
+      {"service", ErrorKind::invalid, "unknown stack \"m\"", "has no stack",
+       "/nodes/0/services/1/when/0/stack"},
+      {"shared", ErrorKind::invalid, "unknown stack \"nwe\"", "did you mean",
+       "/rules/0/when/stack"},
   };
   for (const Row& row : rows) {
     INFO(row.name);
