@@ -50,7 +50,7 @@ TEST_CASE("every batch system is in each place that names batch systems", "[sche
                    "name it");
     expect_in_line("docs/reference/cli.md", "| `--scheduler NAME", in_ticks(name), "name it");
     expect_in_line("docs/reference/cli.md", "**Nodes.**", title, "name it, innermost first");
-    expect_in_line("docs/batch.md", "`hpclaunch script` prints", title, "name it");
+    expect_in_line("docs/batch.md", "`hpclaunch script` or", title, "name it");
     expect_in_line("docs/start.md", "The node list comes from", title, "name it");
     expect_in_line("docs/lint.md", "- The options in `#SBATCH`",
                    in_ticks(trim(one.directives.sentinel)), "name it");
