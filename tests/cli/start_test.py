@@ -13,9 +13,14 @@ from support import HOST, Test, clean_env, hpclaunch, need
 
 support.idle_stdin()
 PHASES = ["launch", "interpreter", "import", "rendezvous", "collective", "output"]
-# Enough of torch.distributed for what is wrapped; SLOW is the time that the import waits.
-TORCH = {"__init__.py": "import os, time\ntime.sleep(float(os.environ.get('SLOW', 0)))\nif os.environ.get('BROKEN') == os.environ['RANK']: raise SystemExit(4)\n",
-         "distributed.py": "def init_process_group(backend=None): 'doc of it'; return backend\n"
+# Enough of torch.distributed for what is wrapped; SLOW is the time that the import waits. The rank BROKEN ends when another
+# one has imported all: its end would be that of the other as well.
+TORCH = {"__init__.py": "import os, time\ntime.sleep(float(os.environ.get('SLOW', 0)))\nready = os.path.dirname(__file__) + '/ready'\n"
+                        "if os.environ.get('BROKEN') == os.environ['RANK']:\n"
+                        "    while not os.path.exists(ready): time.sleep(0.01)\n"
+                        "    raise SystemExit(4)\n",
+         "distributed.py": "import os\n"
+                           "def init_process_group(backend=None): 'doc of it'; open(os.path.dirname(__file__) + '/ready', 'w').close(); return backend\n"
                            "def all_reduce(x): return x + 1\ndef barrier(): return all_reduce(0)\n"}
 TRAIN = "import torch\nimport torch.distributed as dist\nprint(dist.init_process_group('gloo'), dist.barrier(), dist.all_reduce(1))\n"
 
