@@ -10,7 +10,6 @@ import json
 import os
 import pty
 import shutil
-import signal
 import struct
 import subprocess
 import sys
@@ -293,7 +292,6 @@ def main():
     if len(sys.argv) < 2:
         sys.exit("usage: %s PATH_OF_HPCLAUNCH [unittest arguments]" % sys.argv[0])
     HPCLAUNCH = os.path.abspath(sys.argv[1])
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started this in the background, and inherited
     if os.access(HPCLAUNCH + "-ask", os.X_OK):
         DRIVER = ask.Driver(HPCLAUNCH + "-ask")
     del sys.argv[1]
