@@ -52,5 +52,6 @@ CATCH_REGISTER_LISTENER(Again)
 
 int main(int argc, char** argv) {
   program = argv[0];
-  return Catch::Session().run(argc, argv);
+  // Catch2 ends with the number of failures: 77 of them would read as a test that was left out.
+  return Catch::Session().run(argc, argv) == 0 ? 0 : 1;
 }
