@@ -31,7 +31,7 @@ PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "json_reader.h": "model",
     "profile.h": "profile", "knowledge.h": "knowledge", "scheduler.h": "scheduler", "launcher.h": "launcher",
     "sys.h": "sys", "events.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "lint.h": "lint", "render.h": "render",
-    "probe.h": "probe", "job.h": "job", "paths.h": "job", "authoring.h": "authoring",
+    "probe.h": "probe", "job.h": "job", "world.h": "job", "paths.h": "job", "authoring.h": "authoring",
 }
 MAX_PUBLIC = len(PUBLIC)
 

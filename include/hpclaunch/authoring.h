@@ -10,8 +10,9 @@ namespace hpclaunch {
 struct Request;
 }
 namespace hpclaunch::job {
+struct Prepared;
 struct Session;
-}
+}  // namespace hpclaunch::job
 
 namespace hpclaunch::authoring {
 
@@ -26,8 +27,9 @@ struct Args {
   bool update = false;             ///< of `test`: cases that differ are written anew
   bool system = false;             ///< of `install`: for everybody
   bool user = false;               ///< of `install`: for this user
+  std::string plan;                ///< of `test`: name of the case whose plan is printed
 
-  /// Reads the options of a golden case as `hpclaunch plan` does.
+  /// Reads the options of a golden case as `hpclaunch run` does.
   std::function<Result<Request>(const std::vector<std::string>&)> parse_options;
 };
 
@@ -40,5 +42,8 @@ int profile_new(const Args& args, job::Session& session);
 int profile_schema(const Args& args, job::Session& session);
 int profile_page(const Args& args, job::Session& session);
 int profile_install(const Args& args, job::Session& session);
+
+/// The plan of the golden case `args.plan` of the one profile that is named. Errors: `usage`; `not_found`; as job::prepare.
+Result<job::Prepared> plan_of_case(const Args& args, job::Session& session);
 
 }  // namespace hpclaunch::authoring

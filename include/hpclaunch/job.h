@@ -23,6 +23,7 @@
 #include "hpclaunch/request.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/topology.h"
+#include "hpclaunch/world.h"
 
 namespace hpclaunch {
 struct Scheduler;
@@ -161,7 +162,7 @@ struct ChosenLauncher {
 };
 
 /// The first launcher on PATH that reaches several nodes, or the batch system's; nullopt: none.
-std::optional<ChosenLauncher> launcher_for_many_nodes(const EnvSnapshot& env);
+std::optional<ChosenLauncher> launcher_for_many_nodes(const World& world);
 
 /// How a script finds the first host of its job, where the plan has a stand-in for it.
 struct LateHost {
@@ -203,26 +204,25 @@ struct Prepared {
   ChosenLauncher launcher;
   std::string shim;               ///< absolute
   ContainerUse container;         ///< without an engine: none
-  std::string container_why;      ///< why this engine
   std::vector<std::string> argv;  ///< the launch line; empty without a program
   std::vector<Diagnostic> diagnostics;
   LateHost late_host;  ///< where the hosts of the plan are invented
   /// Outside a job: patterns of sh for variables of other launches, which a job may have that runs a script.
   std::vector<std::string> foreign;
-  int port_lock = -1;            ///< see sys::PortClaim
-  std::shared_ptr<Means> means;  ///< of `plan`, for an attempt after it
+  int port_lock = -1;                  ///< see sys::PortClaim
+  std::shared_ptr<const Means> means;  ///< of `plan`, where another attempt may come after it
 };
 
 /// `start` requires that program and launcher exist; `show` plans for other machines too.
 enum class Purpose { show, start };
 
-/// Finds hosts, batch system, profile, node, launcher, rendezvous and time limit, and plans.
-Result<Prepared> prepare(const Request& request, const EnvSnapshot& env, Purpose purpose);
+/// Finds hosts, batch system, profile, node, launcher, rendezvous and time limit in that world, and plans. The one way
+/// from a request to a plan, also for golden cases and for a site's pages (made_up_world).
+Result<Prepared> prepare(const Request& request, World world, Purpose purpose);
 
-/// The same without this machine: the profile's node, these hosts (and invented ones), no PATH, no
-/// ports, `env` alone. For golden cases and for pages about a site.
-Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& env,
-                                   const Profile& profile, const std::vector<std::string>& hosts);
+/// The same before a start: makes what its container's image lacks for binds, and tries the container once on this node.
+/// Errors: `program_not_found`, `not_executable`; `system` with the engine's message.
+Result<Prepared> with_container_tried(Prepared prepared);
 
 /// What changes in the launcher's environment: the constants of the plan and HPCLAUNCH_PLAN,
 /// ascending name; the shim sets what differs by rank. Comments have the deciding layer and the
@@ -257,7 +257,8 @@ Result<std::string> known_xml(const std::string& file);
 
 /// The endpoint of a typed rendezvous that is no node of the plan, or not the first one. nullopt: it is, or nothing can
 /// be said.
-std::optional<Diagnostic> endpoint_elsewhere(const Plan& plan, const std::string& host);
+std::optional<Diagnostic> endpoint_elsewhere(const Plan& plan, const World& world,
+                                             const std::string& host);
 
 // ---- the job ------------------------------------------------------------------------------------
 
@@ -271,10 +272,10 @@ struct Attempt {
   double ended = 0;  ///< UNIX time
 };
 
-/// Stages, starts the job, waits for it, starts it again after a failure as often as the request allows, with a
-/// new plan in `prepared`, and removes what was staged; or, without staging and supervision, replaces
+/// Stages, starts the job, waits for it, starts it again after a failure as often as the request allows, each time with
+/// a new plan, and removes what was staged; or, without staging and supervision, replaces
 /// this process by the launcher (returns only on errors). `attempts` gets each that was started.
-Result<sys::Ending> start(Prepared& prepared, const StageLines& lines,
+Result<sys::Ending> start(const Prepared& prepared, const StageLines& lines,
                           std::vector<Attempt>& attempts);
 
 // ---- batch scripts ------------------------------------------------------------------------------

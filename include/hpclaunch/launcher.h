@@ -1,5 +1,6 @@
 #pragma once
 // The launchers: how each is recognised, and its command line for a plan. Nothing here runs a program.
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -86,7 +87,7 @@ std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
 /// By the path alone: a folder, a companion (looked for with `is_executable`), or a name like
 /// mpiexec.hydra; nullopt for a name that several launchers use, as mpiexec.
 std::optional<LauncherIdentity> identify_launcher_by_path(
-    std::string_view real_path, bool (*is_executable)(const std::string& path));
+    std::string_view real_path, const std::function<bool(const std::string& path)>& is_executable);
 
 /// True for a variable by which some launcher tells its ranks who they are: rank_variables and identity of all.
 bool is_rank_variable(std::string_view name);

@@ -217,13 +217,22 @@ struct Note {
 };
 
 /// A golden case: the expected plan of a command line.
-struct Case {
+/// What a golden case says of the machine and the job that it is for; nothing of this machine is added.
+struct CaseWorld {
+  std::map<std::string, std::string> env;       ///< exported
+  std::vector<std::string> hosts;               ///< of the job; made up when fewer than the nodes
+  std::map<std::string, std::string> programs;  ///< on PATH: name, what `NAME --version` prints
+  std::map<std::string, std::string> files;     ///< that are there: absolute path, text
+  std::string launcher_version;                 ///< "4.1.4"; "": its launcher does not say it
+  std::string user;                             ///< "" for USER of `env`, else "user"
+  std::string job_id;                           ///< in a job of the profile's batch system
+};
+
+struct Case : CaseWorld {
   std::string name;
   std::string doc;
-  std::vector<std::string> options;        ///< as typed after `hpclaunch plan`
-  std::map<std::string, std::string> env;  ///< exported
-  std::vector<std::string> hosts;          ///< of the allocation; made up when fewer than the nodes
-  std::vector<std::string> program;        ///< "python train.py" when absent
+  std::vector<std::string> options;              ///< as typed after `hpclaunch run`
+  std::vector<std::string> program;              ///< "python train.py" when absent
   std::optional<std::vector<std::string>> argv;  ///< launch line before the shim, [0] by base name
   std::vector<std::string> argv_has;             ///< each is one argument of it
   std::vector<std::string> argv_lacks;

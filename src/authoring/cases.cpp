@@ -174,7 +174,17 @@ Placement placement_of(const Plan& plan) {
   return placement;
 }
 
-Check run_case(const Profile& profile, const Case& expected, const Args& typed) {
+Result<Prepared> plan_case(const std::shared_ptr<const Profile>& profile, const Case& expected,
+                           const Args& args) {
+  Result<Request> request = args.parse_options(expected.options);
+  if (!request) return request.error();
+  request->command =
+      expected.program.empty() ? std::vector<std::string>{"python", "train.py"} : expected.program;
+  return job::prepare(*request, job::made_up_world(profile, expected), job::Purpose::show);
+}
+
+Check run_case(const std::shared_ptr<const Profile>& profile, const Case& expected,
+               const Args& typed) {
   Check check{"case", expected.name, expected.origin.where};
   const auto failed = [&](const std::string& rule, const std::string& message,
                           const std::string& fix) {
@@ -183,12 +193,9 @@ Check run_case(const Profile& profile, const Case& expected, const Args& typed) 
                                  expected.origin.where});
     return check;
   };
-  Result<Request> args = typed.parse_options(expected.options);
-  if (!args) return failed("case-options", args.error().message, args.error().hint);
-  args->command =
-      expected.program.empty() ? std::vector<std::string>{"python", "train.py"} : expected.program;
-  const EnvSnapshot env = EnvSnapshot().with({expected.env.begin(), expected.env.end()});
-  const Result<Prepared> got = job::prepare_elsewhere(*args, env, profile, expected.hosts);
+  const Result<Request> options = typed.parse_options(expected.options);
+  if (!options) return failed("case-options", options.error().message, options.error().hint);
+  const Result<Prepared> got = plan_case(profile, expected, typed);
   if (expected.refused) {
     const auto refuses = [&](const std::string& message) {
       return message.find(*expected.refused) != std::string::npos;
@@ -201,13 +208,16 @@ Check run_case(const Profile& profile, const Case& expected, const Args& typed) 
                                 got.error().message),
                     "");
     }
-    // A rule that reports an error is a refusal too: run does not start such a plan.
-    for (const Diagnostic& report : got->plan.reports)
+    // What is reported as an error is a refusal too: run does not start such a plan.
+    for (const Diagnostic& report : got->diagnostics)
       if (report.severity == Severity::error && refuses(report.message)) return check;
     return failed("case-accepted", "expected a refusal, got a plan", "");
   }
   if (!got) return failed("case-refused", "no plan: " + got.error().message, got.error().hint);
-  Comparing{expected, *got, env, check}.all();
+  for (const Diagnostic& report : got->diagnostics)
+    if (report.severity == Severity::error && !options->force && !has(expected.reports, report.id))
+      return failed("case-refused", "not started: " + report.message, report.fix);
+  Comparing{expected, *got, got->env, check}.all();
   return check;
 }
 
@@ -223,7 +233,7 @@ Status update_cases(const LoadedProfile& loaded, const Args& args, Session& sess
   std::map<std::size_t, Edit> edits;  // by offset
   std::string changes;
   for (const Case& expected : loaded.resolved->expect) {
-    const Check check = run_case(*loaded.resolved, expected, args);
+    const Check check = run_case(loaded.resolved, expected, args);
     if (check.now.empty()) continue;
     changes +=
         fmt::format("{}: case \"{}\"\n", printable(place_text(check.where)), printable(check.name));

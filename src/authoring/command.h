@@ -1,6 +1,7 @@
 #pragma once
 // What the actions of `hpclaunch profile` share.
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -37,9 +38,9 @@ struct LoadedProfile {
   std::string name;  ///< its own, or the file's stem
   std::string file;
   std::string text = {};
-  Profile own = {};                      ///< without what it extends
-  std::optional<Profile> resolved = {};  ///< nullopt when there are problems
-  std::vector<Error> problems = {};      ///< of the file, or else the first of what it extends
+  Profile own = {};                              ///< without what it extends
+  std::shared_ptr<const Profile> resolved = {};  ///< nullptr when there are problems
+  std::vector<Error> problems = {};  ///< of the file, or else the first of what it extends
 
   /// With the line and column that its pointer leads to; as it is in another file.
   SourceRef place(const SourceRef& where) const;
@@ -111,8 +112,13 @@ std::string json_document(const char* key, nlohmann::ordered_json list);
 /// Semantics, the catalogue and the age of sources. `today` is YYYY-MM-DD.
 std::vector<Check> review(const LoadedProfile& loaded, const std::string& today);
 
-/// One golden case. `got` is what its options mean.
-Check run_case(const Profile& profile, const Case& expected, const Args& args);
+/// The plan of a golden case, in its world. Errors: `usage` for its options; as job::prepare.
+Result<job::Prepared> plan_case(const std::shared_ptr<const Profile>& profile, const Case& expected,
+                                const Args& args);
+
+/// One golden case.
+Check run_case(const std::shared_ptr<const Profile>& profile, const Case& expected,
+               const Args& args);
 
 /// Writes into the profile's file what its cases that differ would have to expect, and prints the changes.
 /// Errors: `usage` for a builtin profile or a file that cannot be written; `system`.
@@ -120,7 +126,7 @@ Status update_cases(const LoadedProfile& loaded, const Args& args, Session& sess
 
 /// Adds the invariants of docs/reference/profile-format.md for every plan that the profile allows on one
 /// node, and for the node counts at which its rules change: one check per invariant, and the numbers.
-void check_invariants(const Profile& profile, Suite& suite);
+void check_invariants(const std::shared_ptr<const Profile>& shared, Suite& suite);
 
 /// profiles/schema.json.
 extern const char* const kProfileSchema;

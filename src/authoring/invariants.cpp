@@ -83,8 +83,10 @@ std::set<int> rank_counts(const Profile& profile, const Topology& node, int unit
 /// All plans for one kind of node.
 class Sweep {
  public:
-  Sweep(const Profile& profile, const NodeModel& model, const Launcher& launcher, Suite& suite)
-      : context_(make_context(profile, model, launcher)), suite_(suite) {
+  Sweep(const std::shared_ptr<const Profile>& shared, const NodeModel& model,
+        const Launcher& launcher, Suite& suite)
+      : shared_(shared), context_(make_context(*shared, model, launcher)), suite_(suite) {
+    const Profile& profile = *shared;
     input_.node = model.topology;
     input_.profile = &profile;
     input_.profile_why = "named for the invariants";
@@ -137,6 +139,8 @@ class Sweep {
   void identities(const Scheduler* system) {
     if (system != nullptr) job_ = fmt::format(" (in a {} job)", system->title);
     const EnvSnapshot env = misleading_environment(system);
+    CaseWorld said;
+    said.env.insert(env.values().begin(), env.values().end());
     const int most = context_.model->topology.allowed.count() > 1 ? 2 : 1;
     Request asked;
     asked.node_type = context_.model->name;
@@ -147,7 +151,7 @@ class Sweep {
         asked.nodes = nodes;
         asked.ranks = ranks;
         asked.launcher = launcher.name;
-        const auto got = job::prepare_elsewhere(asked, env, *context_.profile, {});
+        const auto got = job::prepare(asked, job::made_up_world(shared_, said), job::Purpose::show);
         if (got)
           check(Invariant::Of::identity, {&asked, &got->plan, nullptr, &launcher, &env});
         else
@@ -212,6 +216,7 @@ class Sweep {
                       with_separators(earlier), context_.model->name);
   }
 
+  std::shared_ptr<const Profile> shared_;
   InvariantContext context_;
   PlanInput input_;
   Suite& suite_;
@@ -221,7 +226,8 @@ class Sweep {
 
 }  // namespace
 
-void check_invariants(const Profile& profile, Suite& suite) {
+void check_invariants(const std::shared_ptr<const Profile>& shared, Suite& suite) {
+  const Profile& profile = *shared;
   const std::size_t first = suite.checks.size();
   suite.checks.push_back(
       {"invariant", "refusal: a plan, or a reason for the refusal", profile.where});
@@ -237,7 +243,7 @@ void check_invariants(const Profile& profile, Suite& suite) {
     return;
   }
   for (const NodeModel& model : profile.nodes) {
-    Sweep sweep(profile, model, *launcher, suite);
+    Sweep sweep(shared, model, *launcher, suite);
     sweep.all();
     sweep.identities(nullptr);
     if (const Scheduler* own = find_scheduler(profile.scheduler)) sweep.identities(own);

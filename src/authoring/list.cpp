@@ -27,7 +27,7 @@ Row row_of(const ProfileEntry& entry, const Shelf& shelf) {
     row.detail = loaded ? loaded->problems.front().message : loaded.error().message;
     return row;
   }
-  row.profile = std::move(*loaded->resolved);
+  row.profile = *loaded->resolved;
   row.detail = row.profile.doc;
   if (row.profile.part) row.state = "part";
   if (!row.profile.retired) return row;

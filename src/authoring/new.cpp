@@ -41,7 +41,7 @@ Fresh look(const Args& args, const EnvSnapshot& env, Topology node) {
                    : "the file " + args.topology.substr(args.topology.rfind('/') + 1);
   const std::string scheduler = find_batch(env).name();
   if (scheduler != "none") fresh.scheduler = scheduler;
-  fresh.launcher = job::launcher_for_many_nodes(env);
+  fresh.launcher = job::launcher_for_many_nodes(job::this_world(env));
   for (const Device& device : fresh.node.devices) {
     fresh.in_mig = fresh.in_mig || !device.instances.empty();
     fresh.has_tiles = fresh.has_tiles || (device.vendor == "intel" && device.subdevices > 1);
@@ -114,8 +114,9 @@ Result<Profile> read_back(const std::string& unfinished, const EnvSnapshot& env)
 /// that cannot be read back.
 Result<std::string> expect_section(const Fresh& fresh, const std::string& unfinished,
                                    const EnvSnapshot& env) {
-  const Result<Profile> profile = read_back(unfinished, env);
-  if (!profile) return profile.error();
+  Result<Profile> read = read_back(unfinished, env);
+  if (!read) return read.error();
+  const auto profile = std::make_shared<const Profile>(*std::move(read));
   std::vector<std::string> cases;
   for (const Question& question : questions(fresh, *profile)) {
     Request args;
@@ -124,7 +125,7 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
     args.device_mode = question.mode;
     args.command = {"python", "train.py"};
     const Result<job::Prepared> prepared =
-        job::prepare_elsewhere(args, EnvSnapshot(), *profile, {});
+        job::prepare(args, job::made_up_world(profile), job::Purpose::show);
     if (prepared) cases.push_back(case_text(question, *prepared));
   }
   if (cases.empty())

@@ -74,7 +74,8 @@ Result<LoadedProfile> load_for_review(const std::string& ref, const Shelf& shelf
     std::optional<SourceRef>& where = loaded.problems.back().where;
     if (where) where = loaded.place(*where);
   }
-  if (resolved && loaded.problems.empty()) loaded.resolved = std::move(*resolved);
+  if (resolved && loaded.problems.empty())
+    loaded.resolved = std::make_shared<const Profile>(*std::move(resolved));
   return loaded;
 }
 

@@ -68,9 +68,9 @@ Suite tested(const LoadedProfile& loaded, const Args& args) {
   suite.summary = "a part, tested with the profiles that extend it";
   if (profile.part) return suite;
   for (const Case& expected : profile.expect)
-    suite.checks.push_back(run_case(profile, expected, args));
+    suite.checks.push_back(run_case(loaded.resolved, expected, args));
   suite.cases = static_cast<long>(profile.expect.size());
-  check_invariants(profile, suite);
+  check_invariants(loaded.resolved, suite);
   suite.summary = summary(suite);
   return suite;
 }
@@ -113,6 +113,26 @@ int profile_validate(const Args& args, Session& session) {
   const int judged = print_suites(
       args, suites, fmt::format("{}: {}", profiles_text(suites), tally(suites)), session);
   return status != 0 ? status : judged;
+}
+
+Result<job::Prepared> plan_of_case(const Args& args, Session& session) {
+  if (args.names.size() != 1)
+    return Error{ErrorKind::usage, "--plan takes one profile",
+                 fmt::format("hpclaunch profile test NAME --plan \"{}\"", shown(args.plan))};
+  const Result<Shelf> shelf = open_shelf(args.names, session.env);
+  if (!shelf) return shelf.error();
+  const Result<LoadedProfile> loaded = load_for_review(args.names.front(), *shelf);
+  if (!loaded) return loaded.error();
+  if (!loaded->resolved) return loaded->problems.front();
+  const std::vector<Case>& cases = loaded->resolved->expect;
+  if (const Case* found = find_named(cases, args.plan))
+    return plan_case(loaded->resolved, *found, args);
+  const auto near = nearest(args.plan, names_of(cases));
+  return Error{
+      ErrorKind::not_found,
+      fmt::format("{} has no golden case \"{}\"", loaded->name, shown(args.plan)),
+      near ? fmt::format("--plan \"{}\"", *near)
+           : fmt::format("hpclaunch profile test {} --format json lists them", loaded->name)};
 }
 
 int profile_test(const Args& args, Session& session) {

@@ -38,8 +38,9 @@ struct RunArgs {
   bool verbose = false;
   bool show_secrets = false;
   bool preflight = false;
-  std::string profile_start;                    ///< file; "-" for none, "" where it is not typed
-  std::function<void(Prepared&)> compare = {};  ///< adds diagnostics to the plan's
+  std::string profile_start;  ///< file; "-" for none, "" where it is not typed
+  /// Diagnostics that come before the plan's own.
+  std::function<std::vector<Diagnostic>(const Prepared&)> compare = {};
 };
 
 void declare_run_options(Parser& parser, RunArgs& args);
@@ -48,6 +49,8 @@ int run(const RunArgs& args, Session& session);  ///< the exit status
 
 /// Errors: `usage` where --stage was typed for a command that starts no program of the user.
 Status without_stage(const Request& request, const char* command);
+
+std::string plan_document(const Prepared& prepared);  ///< what `plan --json` prints
 
 int print_version(bool json, Session& session);  ///< the exit status
 

@@ -29,7 +29,8 @@ Status keep_secrets(std::vector<EnvChange>& changes, const EnvSnapshot& exported
 int env(const Args& args, Session& session) {
   if (const Status good = without_stage(args.launch, "env"); !good)
     return report(session, good.error());
-  const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
+  const Result<Prepared> prepared =
+      job::prepare(args.launch, job::this_world(session.env), Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->diagnostics);
   if (any_from(Severity::error, prepared->diagnostics) && !args.launch.force)

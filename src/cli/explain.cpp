@@ -196,7 +196,8 @@ std::string as_json(const Prepared& prepared, const std::vector<std::string>& na
 }
 
 int explain_names(const Args& args, Session& session) {
-  const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
+  const Result<Prepared> prepared =
+      job::prepare(args.launch, job::this_world(session.env), Purpose::show);
   if (!prepared) return report(session, prepared.error());
   report(session, prepared->diagnostics);
   std::string text;

@@ -13,7 +13,9 @@ struct Args {
   PictureArgs picture;
 };
 
-std::string as_json(const Prepared& prepared) {
+}  // namespace
+
+std::string plan_document(const Prepared& prepared) {
   auto document = nlohmann::ordered_json::parse(plan_to_json(prepared.plan));
   document["argv"] = prepared.argv;
   document["diagnostics"] = json_of(prepared.diagnostics);
@@ -22,8 +24,10 @@ std::string as_json(const Prepared& prepared) {
          "\n";
 }
 
+namespace {
+
 std::string as_text(const Args& args, const Prepared& prepared, const Style& style, int above) {
-  if (args.json) return as_json(prepared);
+  if (args.json) return plan_document(prepared);
   if (args.picture.terminal)
     return plan_picture(prepared.plan, prepared.node, prepared.marks, style);
   return plan_table(prepared.plan, prepared.node, prepared.argv, style, args.verbose, above);
@@ -32,7 +36,8 @@ std::string as_text(const Args& args, const Prepared& prepared, const Style& sty
 int plan(const Args& args, Session& session) {
   if (const Status good = check_picture(args.picture, args.json ? 1 : 0); !good)
     return report(session, good.error());
-  const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::show);
+  const Result<Prepared> prepared =
+      job::prepare(args.launch, job::this_world(session.env), Purpose::show);
   if (!prepared) return report(session, prepared.error());
   const int above = args.json ? 0 : report(session, prepared->diagnostics);
   const int status =

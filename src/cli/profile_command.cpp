@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -31,6 +33,7 @@ std::optional<std::string> out_of_place(const Args& args) {
   if (!args.name.empty() && !is_new) return "--name";
   if (!args.today.empty() && args.action != "validate") return "--today";
   if (args.update && args.action != "test") return "--update";
+  if (!args.plan.empty() && args.action != "test") return "--plan";
   if ((args.system || args.user) && args.action != "install")
     return args.system ? "--system" : "--user";
   if (args.update && args.format != "text") return "--format " + args.format + " with --update";
@@ -47,19 +50,35 @@ bool is_day(const std::string& text) {
   return text.size() == std::string_view("2026-01-31").size() && end != nullptr && *end == '\0';
 }
 
-// The options of a golden case, read as those of `hpclaunch plan`.
-Result<Request> plan_options(const std::vector<std::string>& words) {
-  const auto plan = std::find_if(commands().begin(), commands().end(), [](const Command& command) {
-    return std::string_view(command.name) == "plan";
+// The options of a golden case, read as those of `hpclaunch run`.
+Result<Request> case_options(const std::vector<std::string>& words) {
+  const auto run = std::find_if(commands().begin(), commands().end(), [](const Command& command) {
+    return std::string_view(command.name) == "run";
   });
-  Parser parser(*plan);
-  Request args;
-  declare_launch_options(parser, args);
+  Parser parser(*run);
+  RunArgs args;
+  declare_run_options(parser, args);
   const Result<std::string> parsed = parser.parse(words);
   if (!parsed) return parsed.error();
-  if (!parsed->empty())
-    return Error{ErrorKind::usage, "--help makes no plan", "remove it from \"options\""};
-  return args;
+  for (const auto& [typed, option] : {std::pair(!parsed->empty(), "--help"),
+                                      {args.dry_run, "--dry-run"},
+                                      {args.preflight, "--preflight"},
+                                      {args.verbose, "--verbose"},
+                                      {args.show_secrets, "--show-secrets"}})
+    if (typed)
+      return Error{ErrorKind::usage, fmt::format("{} decides nothing about the plan", option),
+                   "remove it from \"options\""};
+  args.launch.profile_start = !args.profile_start.empty();
+  return args.launch;
+}
+
+int print_plan(const Args& args, Session& session) {
+  const Result<Prepared> prepared = authoring::plan_of_case(args, session);
+  if (!prepared) return report(session, prepared.error());
+  if (args.format == "json") return print_all(session, plan_document(*prepared));
+  report(session, prepared->diagnostics);
+  return print_all(
+      session, plan_table(prepared->plan, prepared->node, prepared->argv, session.style, true, 0));
 }
 
 int profile(const Args& args, Session& session) {
@@ -78,6 +97,7 @@ int profile(const Args& args, Session& session) {
                                      render::printable(args.names.front()) + "\"",
                                  args.action == "new" ? "hpclaunch profile new --name NAME"
                                                       : "hpclaunch profile show NAME"});
+  if (!args.plan.empty()) return print_plan(args, session);
   for (const Action& action : kActions)
     if (args.action == action.name) return action.run(args, session);
   return exit_status(ErrorKind::usage, session.exit_rules);
@@ -87,7 +107,7 @@ int profile(const Args& args, Session& session) {
 
 Runner declare_profile(Parser& parser) {
   auto args = std::make_shared<Args>();
-  args->parse_options = plan_options;
+  args->parse_options = case_options;
   std::vector<std::string> names;
   names.reserve(kActions.size());
   for (const Action& action : kActions) names.emplace_back(action.name);
@@ -106,6 +126,7 @@ Runner declare_profile(Parser& parser) {
   parser.text("--name", args->name, "NAME", "new: name of the profile");
   parser.flag("--update", args->update,
               "test: write into the files what their golden cases give now");
+  parser.text("--plan", args->plan, "CASE", "test: print the plan of this golden case");
   parser.flag("--user", args->user, "install: for you");
   parser.flag("--system", args->system, "install: for everybody on this machine");
   parser.text("--today", args->today, "DATE", "validate: date for the age of sources, YYYY-MM-DD");

@@ -87,13 +87,18 @@ int launch(const RunArgs& args, Session& session, Prepared& prepared, job::RunRe
     request.mps = "off";
     request.profile_start = false;
   }
-  Result<Prepared> made = job::prepare(request, session.env, purpose);
+  Result<Prepared> made = job::prepare(request, job::this_world(session.env), purpose);
+  if (made && !args.dry_run && !any_from(Severity::error, made->diagnostics))
+    made = job::with_container_tried(*std::move(made));
   if (!made) return fail(record, made.error(), session);
   prepared = std::move(*made);
   record.plan = &prepared.plan;
   record.command = prepared.plan.command;
   record.argv = prepared.argv;
-  if (args.compare) args.compare(prepared);
+  if (args.compare) {
+    const std::vector<Diagnostic> found = args.compare(prepared);
+    prepared.diagnostics.insert(prepared.diagnostics.begin(), found.begin(), found.end());
+  }
   report(session, prepared.diagnostics);
   if (any_from(Severity::error, prepared.diagnostics) && !args.launch.force)
     return fail(record, stopped(args.dry_run ? "no script" : "not started"), session);

@@ -227,7 +227,8 @@ Status apply_torchrun(const TorchrunLine& line, const EnvSnapshot& env, Request&
   return read_program(line, env, request);
 }
 
-std::vector<Diagnostic> compare_torchrun(const TorchrunLine& line, const Prepared& prepared) {
+std::vector<Diagnostic> compare_torchrun(const TorchrunLine& line, const Prepared& prepared,
+                                         const EnvSnapshot& env) {
   const Plan& plan = prepared.plan;
   std::vector<Diagnostic> found;
   const auto add = [&](Severity severity, std::string message, std::string fix) {
@@ -254,7 +255,7 @@ std::vector<Diagnostic> compare_torchrun(const TorchrunLine& line, const Prepare
   const std::string host = rendezvous_of(line).first;
   // Another one of static is MASTER_ADDR, and checked as such.
   if (!host.empty() && (backend_of(line) != "static" || is_this_node(host)))
-    if (auto elsewhere = job::endpoint_elsewhere(plan, host))
+    if (auto elsewhere = job::endpoint_elsewhere(plan, job::this_world(env), host))
       found.push_back(std::move(*elsewhere));
   return found;
 }
@@ -290,10 +291,10 @@ Runner declare_torchrun(Parser& parser) {
     if (!good) return report(session, good.error());
     // torchrun sets both itself, whatever was exported.
     session.env = session.env.with({{"MASTER_ADDR", {}}, {"MASTER_PORT", {}}});
-    state->args.compare = [&](Prepared& prepared) {
-      auto found = compare_torchrun(state->line, prepared);
+    state->args.compare = [&](const Prepared& prepared) {
+      auto found = compare_torchrun(state->line, prepared, session.env);
       found.insert(found.begin(), state->notes.begin(), state->notes.end());
-      prepared.diagnostics.insert(prepared.diagnostics.begin(), found.begin(), found.end());
+      return found;
     };
     return run(state->args, session);
   };

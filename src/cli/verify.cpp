@@ -160,7 +160,10 @@ int verify(const Args& args, Session& session) {
     return report(session, good.error());
   if (const Status good = job::check_time(args.time, args.launch.command); !good)
     return report(session, good.error());
-  const Result<Prepared> prepared = job::prepare(args.launch, session.env, Purpose::start);
+  Result<Prepared> prepared =
+      job::prepare(args.launch, job::this_world(session.env), Purpose::start);
+  if (prepared && !any_from(Severity::error, prepared->diagnostics))
+    prepared = job::with_container_tried(*std::move(prepared));
   if (!prepared) return report(session, prepared.error());
   if (!args.json) report(session, prepared->diagnostics);
   if (any_from(Severity::error, prepared->diagnostics) && !args.launch.force)

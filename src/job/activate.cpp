@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <vector>
@@ -93,25 +92,32 @@ EnvSnapshot changed(const EnvSnapshot& env, const std::string& entries) {
 }
 
 // What bin/activate of a virtual environment does, where no bash is there to read it: a container with Python alone.
-bool activate_without_shell(const std::vector<Item>& items, EnvSnapshot& env) {
-  if (items.size() != 1 || items[0].kind != std::string_view("venv")) return false;
+std::optional<EnvSnapshot> activated_without_shell(const std::vector<Item>& items,
+                                                   const World& world) {
+  if (items.size() != 1 || items[0].kind != std::string_view("venv")) return std::nullopt;
   const std::string& folder = items[0].value;
-  if (std::error_code failed; !std::filesystem::exists(folder + "/pyvenv.cfg", failed))
-    return false;
-  env = env.with({{"VIRTUAL_ENV", folder},
-                  {"PATH", fmt::format("{}/bin:{}", folder, env.get("PATH"))},
-                  {"PYTHONHOME", std::nullopt}});
-  return true;
+  if (!world.has(folder + "/pyvenv.cfg")) return std::nullopt;
+  return world.env.with({{"VIRTUAL_ENV", folder},
+                         {"PATH", fmt::format("{}/bin:{}", folder, world.env.get("PATH"))},
+                         {"PYTHONHOME", std::nullopt}});
 }
 
-Status run(const std::vector<Item>& items, EnvSnapshot& env) {
-  const Result<std::string> bash = sys::find_program("bash", env.get("PATH") + ":/bin:/usr/bin");
-  if (!bash && activate_without_shell(items, env)) return Done{};
+Result<EnvSnapshot> run(const std::vector<Item>& items, const World& world) {
+  const EnvSnapshot& env = world.env;
+  const Result<std::string> bash = world.find_program("bash", env.get("PATH") + ":/bin:/usr/bin");
+  if (!bash || world.made_up())
+    if (auto done = activated_without_shell(items, world)) return *std::move(done);
+  if (world.made_up())
+    return Error{ErrorKind::unsupported,
+                 fmt::format("{} {}: a case activates only a virtual environment whose pyvenv.cfg "
+                             "is in \"files\"",
+                             items.front().option, items.front().typed),
+                 "export what it sets in the case's \"env\""};
   if (!bash) return bash.error();
   std::vector<std::string> argv = {*bash, "--noprofile", "--norc",
                                    "-c",  kActivate,     "hpclaunch-activate"};
   for (const Item& item : items) argv.insert(argv.end(), {item.kind, item.value});
-  const Result<sys::Captured> said = sys::capture(argv, kActivateSeconds, &env);
+  const Result<sys::Captured> said = world.capture(argv, kActivateSeconds, &env);
   if (!said) {
     std::string typed;
     for (const Item& item : items) typed += fmt::format(" {} {}", item.option, item.typed);
@@ -119,10 +125,7 @@ Status run(const std::vector<Item>& items, EnvSnapshot& env) {
                  fmt::format("the activation of{} did not end: {}", typed, said.error().message),
                  "activate it in the shell, and omit these options"};
   }
-  if (said->status == 0 && said->out.ends_with('\0')) {
-    env = changed(env, said->out);
-    return Done{};
-  }
+  if (said->status == 0 && said->out.ends_with('\0')) return changed(env, said->out);
   const auto at = static_cast<std::size_t>(parse_natural(trim(said->out)).value_or(0));
   return cannot_activate(items[std::min(at, items.size() - 1)], *said);
 }
@@ -144,29 +147,34 @@ Status check_activation(const Request& request) {
   return Done{};
 }
 
-Status activate(const Request& request, Purpose purpose, EnvSnapshot& env,
-                Diagnostics& diagnostics) {
-  if (Status good = check_activation(request); !good) return good;
-  const std::vector<Item> items = items_of(request);
-  if (items.empty()) return Done{};
+Result<EnvSnapshot> activate(const Request& request, const World& world, Purpose purpose,
+                             Diagnostics& diagnostics) {
+  if (Status good = check_activation(request); !good) return good.error();
+  std::vector<Item> items = items_of(request);
+  const auto of_modules = [](const Item& item) {
+    return item.kind != std::string_view("conda") && item.kind != std::string_view("venv");
+  };
+  if (world.made_up()) std::erase_if(items, of_modules);  // they count as loaded
   for (const Item& item : items)
-    if (std::error_code failed;
-        item.kind == std::string_view("use") && !std::filesystem::is_directory(item.value, failed))
+    if (item.kind == std::string_view("use") && !world.is_directory(item.value))
       diagnostics.push_back({"module-folder-missing", Severity::warning,
                              fmt::format("--module-use {}: there is no such directory", item.value),
                              "name a directory of modulefiles"});
-  Status done = run(items, env);
-  if (done || purpose == Purpose::start || done.error().kind == ErrorKind::usage) return done;
-  diagnostics.push_back(
-      {"environment-not-here", Severity::warning, done.error().message, done.error().hint});
-  if (request.modules.empty() || loads_none(request)) return Done{};
+  Result<EnvSnapshot> done = items.empty() ? world.env : run(items, world);
+  const bool must = purpose == Purpose::start || world.made_up();
+  if (!done && (must || done.error().kind == ErrorKind::usage)) return done;
+  if (!done)
+    diagnostics.push_back(
+        {"environment-not-here", Severity::warning, done.error().message, done.error().hint});
+  const bool counted = !done || world.made_up();
+  EnvSnapshot env = done ? *std::move(done) : world.env;
+  if (!counted || request.modules.empty() || loads_none(request)) return env;
   std::string loaded = env.get("LOADEDMODULES");
   for (const std::string& name : request.modules) loaded += (loaded.empty() ? "" : ":") + name;
-  env = env.with({{"LOADEDMODULES", loaded}});
-  return Done{};
+  return env.with({{"LOADEDMODULES", loaded}});
 }
 
-std::string activation_lines(const Request& request) {
+std::string activation_lines(const Request& request, const World& world) {
   const std::vector<Item> items = items_of(request);
   if (items.empty()) return "";
   std::string text;
@@ -183,7 +191,7 @@ std::string activation_lines(const Request& request) {
   for (const Item& item : items) {
     const std::string_view kind = item.kind;
     const std::string value = quote_sh(item.value);
-    const bool packed = sys::is_executable(item.value + "/bin/conda-unpack");
+    const bool packed = world.is_program(item.value + "/bin/conda-unpack");
     if (kind == "use") add("module use " + value);
     if (kind == "module") add("module load " + value);
     if (kind == "venv" || packed) add(fmt::format(". {}/bin/activate", value));
@@ -195,23 +203,23 @@ std::string activation_lines(const Request& request) {
 
 // A wheel puts the program beside a virtual environment's python. Who starts it by its path wants that python, which
 // PATH does not have where the environment is not active.
-void use_own_venv(Request& request, const EnvSnapshot& env, Diagnostics& diagnostics) {
-  if (request.command.empty() || !items_of(request).empty() || !env.get("VIRTUAL_ENV").empty() ||
-      !request.container.image.empty())
-    return;
+std::string own_venv(const Request& request, const World& world, Diagnostics& diagnostics) {
+  if (request.command.empty() || !items_of(request).empty() ||
+      !world.env.get("VIRTUAL_ENV").empty() || !request.container.image.empty())
+    return request.venv;
   const std::string& program = request.command.front();
   const bool python = request.python || program == "-m" || program.ends_with(".py") ||
                       (program.find('/') == std::string::npos && is_python(program));
-  const std::string folder = sys::own_directory();
+  const std::string& folder = world.installation;
   const std::string own = folder.substr(0, folder.rfind('/'));
-  if (!python || !sys::is_executable(folder + "/python") || !sys::read_file(own + "/pyvenv.cfg"))
-    return;
-  const auto found = sys::find_program("python", env.get("PATH"));
-  if (found && *found == folder + "/python") return;
-  request.venv = own;
+  if (!python || !world.is_program(folder + "/python") || !world.has(own + "/pyvenv.cfg"))
+    return "";
+  const auto found = world.program("python");
+  if (found && *found == folder + "/python") return "";
   diagnostics.push_back({"own-environment", Severity::note,
                          fmt::format("Python is that of {}, where hpclaunch is installed", own),
                          "--venv DIR, or activate another environment"});
+  return own;
 }
 
 }  // namespace hpclaunch::job

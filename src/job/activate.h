@@ -14,17 +14,17 @@ bool loads_none(const Request& request);
 /// Errors: `usage` for a name that is not one, and for other modules beside `none`.
 Status check_activation(const Request& request);
 
-/// Sets Request::venv where hpclaunch is installed in a virtual environment that is not active, no other one is, and the
-/// program is a Python program.
-void use_own_venv(Request& request, const EnvSnapshot& env, Diagnostics& diagnostics);
+/// The virtual environment to activate: that of --venv; where none is typed or active and the program is a Python
+/// program, the one that hpclaunch is installed in. "": none.
+std::string own_venv(const Request& request, const World& world, Diagnostics& diagnostics);
 
-/// Replaces `env` by what bash has after the activation. Before a start a failure is the error; else a warning
-/// "environment-not-here", and modules count as loaded where this machine has none. Errors: those of check_activation;
-/// `not_found` with the tool's own words.
-Status activate(const Request& request, Purpose purpose, EnvSnapshot& env,
-                Diagnostics& diagnostics);
+/// What bash has after the activation. Before a start and in a made-up world a failure is the error; else a warning
+/// "environment-not-here". Modules count as loaded where there are none. Errors: those of check_activation; `not_found`
+/// with the tool's own words.
+Result<EnvSnapshot> activate(const Request& request, const World& world, Purpose purpose,
+                             Diagnostics& diagnostics);
 
 /// The same as lines of a POSIX shell; "" for none.
-std::string activation_lines(const Request& request);
+std::string activation_lines(const Request& request, const World& world);
 
 }  // namespace hpclaunch::job

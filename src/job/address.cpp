@@ -23,14 +23,19 @@ bool is_loopback_name(const std::string& name) {
 }
 
 // One of them is this machine's, or one that every machine has.
-bool are_here(const Addresses& addresses) {
-  return share(addresses, sys::own_addresses()) || std::ranges::any_of(addresses, is_loopback_name);
+bool are_here(const Addresses& addresses, const World& world) {
+  return share(addresses, world.own_addresses()) ||
+         std::ranges::any_of(addresses, is_loopback_name);
 }
 
 class Check {
  public:
-  Check(const Plan& plan, const std::string& name, Diagnostics& diagnostics)
-      : plan_(plan), name_(name), first_(plan.hosts.front()), diagnostics_(diagnostics) {}
+  Check(const Plan& plan, const World& world, const std::string& name, Diagnostics& diagnostics)
+      : plan_(plan),
+        world_(world),
+        name_(name),
+        first_(plan.hosts.front()),
+        diagnostics_(diagnostics) {}
 
   // By the text alone. False: nothing more can be said.
   bool text() {
@@ -47,8 +52,8 @@ class Check {
   }
 
   void resolved() {
-    const Result<Addresses> found = sys::resolve(name_);
-    const bool in_job = plan_.hosts.contains(sys::host_name());
+    const Result<Addresses> found = world_.resolve(name_);
+    const bool in_job = plan_.hosts.contains(world_.host);
     // Outside the job, a name of its host list may be known to its nodes only.
     if (!found && name_ == first_ && !in_job) return;
     if (!found) {
@@ -84,10 +89,10 @@ class Check {
   void compare(const Addresses& found, bool in_job) {
     if (same_host(name_, first_)) return;
     const bool here = plan_.first_is_here;
-    if (here && are_here(found)) return;
-    const Result<Addresses> of_first = sys::resolve(first_);
+    if (here && are_here(found, world_)) return;
+    const Result<Addresses> of_first = world_.resolve(first_);
     if (of_first && share(found, *of_first)) return;
-    if (!in_job && are_here(found))
+    if (!in_job && are_here(found, world_))
       add("address-here", Severity::warning,
           fmt::format("MASTER_ADDR {} is this machine, which is not a node of the job", name_),
           fmt::format("unset MASTER_ADDR; rank 0 runs on {}", first_));
@@ -100,6 +105,7 @@ class Check {
   }
 
   const Plan& plan_;
+  const World& world_;
   const std::string& name_;
   const std::string first_;
   Diagnostics& diagnostics_;
@@ -107,20 +113,21 @@ class Check {
 
 }  // namespace
 
-void check_address(const Plan& plan, const Request& request, Purpose purpose,
+void check_address(const Plan& plan, const Request& request, const World& world, Purpose purpose,
                    Diagnostics& diagnostics) {
   const Setting* setting = plan.find_env("MASTER_ADDR");
   const auto* name = setting == nullptr ? nullptr : std::get_if<std::string>(&setting->value());
   if (name == nullptr) return;
   const bool given = setting->history.back().layer != Layer::builtin;
   if (plan.nodes() < 2 && !given) return;
-  Check check(plan, *name, diagnostics);
+  Check check(plan, world, *name, diagnostics);
   if (!check.text() || plan.invented_hosts) return;
   const bool of_this_machine = given && plan.first_is_here && request.topology.empty();
   if (purpose == Purpose::start || of_this_machine) check.resolved();
 }
 
-std::optional<Diagnostic> endpoint_elsewhere(const Plan& plan, const std::string& host) {
+std::optional<Diagnostic> endpoint_elsewhere(const Plan& plan, const World& world,
+                                             const std::string& host) {
   const std::string first = plan.hosts.front();
   const auto holds = [&](const char* what, Severity severity) {
     return Diagnostic{
@@ -134,10 +141,10 @@ std::optional<Diagnostic> endpoint_elsewhere(const Plan& plan, const std::string
     return holds("is loopback", Severity::note);
   }
   if (plan.hosts.contains(host)) return holds("is not the first node", Severity::note);
-  const Result<Addresses> found = sys::resolve(host);
+  const Result<Addresses> found = world.resolve(host);
   if (!found) return holds("does not resolve here", Severity::warning);
-  if (plan.first_is_here && are_here(*found)) return std::nullopt;
-  const Result<Addresses> of_first = sys::resolve(first);
+  if (plan.first_is_here && are_here(*found, world)) return std::nullopt;
+  const Result<Addresses> of_first = world.resolve(first);
   if (of_first && share(*found, *of_first)) return std::nullopt;
   return holds("is no node of the job",
                plan.first_is_here && of_first ? Severity::error : Severity::warning);

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/render.h"
@@ -17,13 +16,13 @@ namespace {
 
 // "salloc -N 2 -t 01:00:00 -A PROJECT, ..."
 std::string how_to_get_one(const Scheduler& system, const Request& request,
-                           const Profile* profile) {
+                           const std::shared_ptr<const Profile>& profile) {
   JobOptions options;
   options.nodes = requested_nodes(request);
   options.seconds = 3600;
   std::vector<std::string> rules;
   if (profile != nullptr) {
-    const Result<const NodeModel*> model = choose_model(request, profile, EnvSnapshot{}, {});
+    const Result<const NodeModel*> model = choose_model(request, profile.get(), EnvSnapshot{}, {});
     const JobNeeds needs =
         needs_on(profile->job, model && *model != nullptr ? (*model)->name : std::string());
     const Queue* own = find_named(needs.queues, "interactive");
@@ -32,7 +31,7 @@ std::string how_to_get_one(const Scheduler& system, const Request& request,
       options.queue_option = own->option;
     }
     (void)add_job_needs(needs, options);  // without a queue where none fits
-    if (const auto made = prepare_elsewhere(request, EnvSnapshot{}, *profile, {}))
+    if (const auto made = prepare(before_the_job(request), made_up_world(profile), Purpose::show))
       rules = made->plan.batch;
   }
   std::vector<std::string> words;
@@ -50,16 +49,13 @@ const Scheduler* of_profile(const Profile* profile) {
 }  // namespace
 
 // In the table's order, since PATH may be long.
-const Scheduler* installed(const EnvSnapshot& env) {
-  std::error_code unreadable;
-  const auto exists = [&](std::string_view path) {
-    return std::filesystem::exists(path, unreadable) || unreadable;
-  };
+const Scheduler* installed(const World& world) {
+  const auto exists = [&](std::string_view path) { return world.has(std::string(path)); };
   for (const Scheduler& one : schedulers()) {
-    const std::string named = env.get(one.configured_by);
+    const std::string named = world.env.get(one.configured_by);
     const std::string command(one.submit.substr(0, one.submit.find(' ')));
     if ((named.empty() ? std::ranges::any_of(one.configurations, exists) : exists(named)) &&
-        sys::find_program(command, env.get("PATH")))
+        world.program(command))
       return &one;
   }
   return nullptr;
@@ -84,18 +80,18 @@ Status add_job_needs(const JobNeeds& needs, JobOptions& options) {
   return Done{};
 }
 
-Status check_allocation(const Request& request, const EnvSnapshot& env, const Site& site,
+Status check_allocation(const Request& request, const World& world, const Site& site,
                         Purpose purpose, Diagnostics& diagnostics) {
   const bool chosen_here = !request.hostfile.empty() || request.launcher == kLocalLauncher;
   if (site.batch.scheduler != nullptr || site.hosts.invented || chosen_here || request.force)
     return Done{};
   const Scheduler* known = of_profile(site.profile());
-  const Scheduler* system = known != nullptr ? known : installed(env);
+  const Scheduler* system = known != nullptr ? known : installed(world);
   if (system == nullptr) return Done{};
   const std::string message =
-      fmt::format("not in an allocation: {} is outside a {} job{}", sys::host_name(), system->title,
+      fmt::format("not in an allocation: {} is outside a {} job{}", world.host, system->title,
                   known != nullptr ? " of " + site.profile()->name : "");
-  const std::string fix = how_to_get_one(*system, request, site.profile());
+  const std::string fix = how_to_get_one(*system, request, site.chosen.profile);
   if (purpose == Purpose::start) return Error{ErrorKind::usage, message, fix};
   diagnostics.push_back({"not-in-allocation", Severity::note, message, fix});
   return Done{};

@@ -38,8 +38,8 @@ int make(const std::string& image, const fs::path& target, bool is_file) {
 
 }  // namespace
 
-Status make_bind_targets(ContainerUse& use) {
-  if (!use.is_directory) return Done{};
+Result<ContainerUse> with_bind_targets(ContainerUse use) {
+  if (!use.is_directory) return use;
   std::error_code ignored;
   for (const auto& [from, to] : use.binds) {
     if (fs::exists(use.image + to, ignored)) continue;
@@ -51,7 +51,7 @@ Status make_bind_targets(ContainerUse& use) {
   }
   use.writes = std::ranges::any_of(
       use.binds, [&](const auto& bind) { return !fs::exists(use.image + bind.second, ignored); });
-  return Done{};
+  return use;
 }
 
 }  // namespace hpclaunch::job

@@ -36,10 +36,9 @@ struct Image {
   bool is_directory = false;
   bool is_there = false;
 
-  explicit Image(const std::string& typed) : name(typed) {
-    std::error_code ignored;
-    is_there = fs::exists(typed, ignored);
-    is_directory = fs::is_directory(typed, ignored);
+  Image(const std::string& typed, FileKind kind) : name(typed) {
+    is_there = kind != FileKind::nothing;
+    is_directory = kind == FileKind::directory;
     is_path = is_there || typed.starts_with('/') || typed.starts_with('.') ||
               std::ranges::any_of(container_engines(), [&](const ContainerEngine& engine) {
                 return listed(engine.files, typed, ends);
@@ -73,7 +72,7 @@ std::string names_of_engines() {
 }
 
 // Where the engine is on this machine.
-Result<Found> look_for(const ContainerEngine& engine, const EnvSnapshot& env,
+Result<Found> look_for(const ContainerEngine& engine, const World& world,
                        const ChosenLauncher& launcher) {
   if (!engine.srun_option.empty()) {
     if (!launcher.launcher->enters_containers)
@@ -81,7 +80,8 @@ Result<Found> look_for(const ContainerEngine& engine, const EnvSnapshot& env,
                    fmt::format("{} is entered by srun; the launcher is {}", engine.name,
                                launcher.launcher->name),
                    "--launcher slurm in a Slurm job, or another --container-engine"};
-    const Result<sys::Captured> help = sys::capture({launcher.facts.path, "--help"}, kSeconds);
+    const Result<sys::Captured> help =
+        world.capture({launcher.facts.path, "--help"}, kSeconds, nullptr);
     if (!help) return help.error();
     if (help->out.find(engine.srun_option) == std::string::npos)
       return missing(fmt::format("{} is not installed: srun has no option {}", engine.name,
@@ -90,15 +90,13 @@ Result<Found> look_for(const ContainerEngine& engine, const EnvSnapshot& env,
     return Found{&engine, "", fmt::format("srun has {}", engine.srun_option)};
   }
   for (const std::string_view name : split(engine.programs, ' '))
-    if (const Result<std::string> path = sys::find_program(std::string(name), env.get("PATH"));
-        path)
+    if (const Result<std::string> path = world.program(std::string(name)); path)
       return Found{&engine, *path, "found at " + *path};
   return missing(fmt::format("container engine {} not found on PATH", engine.name),
                  "load its module, or use another --container-engine");
 }
 
-Result<Found> named(const std::string& name, const EnvSnapshot& env,
-                    const ChosenLauncher& launcher) {
+Result<Found> named(const std::string& name, const World& world, const ChosenLauncher& launcher) {
   const ContainerEngine* const engine = find_engine(name);
   if (engine == nullptr)
     return Error{
@@ -109,11 +107,11 @@ Result<Found> named(const std::string& name, const EnvSnapshot& env,
     return Error{ErrorKind::unsupported,
                  fmt::format("{} cannot run ranks: {}", name, engine->refused),
                  "--container-engine podman or apptainer"};
-  return look_for(*engine, env, launcher);
+  return look_for(*engine, world, launcher);
 }
 
 // The site's engines, then the table's, the first that is here and takes the image.
-Result<Found> choose(const Image& image, const EnvSnapshot& env, const Profile* profile,
+Result<Found> choose(const Image& image, const World& world, const Profile* profile,
                      const ChosenLauncher& launcher) {
   std::vector<const ContainerEngine*> order;
   if (profile != nullptr)
@@ -125,7 +123,7 @@ Result<Found> choose(const Image& image, const EnvSnapshot& env, const Profile* 
   for (std::size_t i = 0; i < order.size(); ++i) {
     const ContainerEngine& engine = *order[i];
     if (!image.fits(engine) && engine.refused.empty()) continue;
-    Result<Found> found = look_for(engine, env, launcher);
+    Result<Found> found = look_for(engine, world, launcher);
     if (found && engine.refused.empty()) {
       found->why = (i < of_site ? "the site's; " : "") + found->why;
       return found;
@@ -140,18 +138,18 @@ Result<Found> choose(const Image& image, const EnvSnapshot& env, const Profile* 
 }
 
 // A shell in a squashed image, as far as unsquashfs can tell.
-bool lacks_shell(const Image& image, const ContainerEngine& engine, const EnvSnapshot& env) {
+bool lacks_shell(const Image& image, const ContainerEngine& engine, const World& world) {
   if (engine.shell.empty() || !image.is_there || !listed(".sqsh .squashfs", image.name, ends))
     return false;
-  const Result<std::string> tool = sys::find_program("unsquashfs", env.get("PATH"));
+  const Result<std::string> tool = world.program("unsquashfs");
   if (!tool) return false;
   const std::string shell(engine.shell.substr(1));
   const Result<sys::Captured> list =
-      sys::capture({*tool, "-l", image.name, shell, "usr/" + shell}, kSeconds);
+      world.capture({*tool, "-l", image.name, shell, "usr/" + shell}, kSeconds, nullptr);
   return list && list->status == 0 && list->out.find(shell) == std::string::npos;
 }
 
-Status check_image(const Image& image, const Found& found, const EnvSnapshot& env) {
+Status check_image(const Image& image, const Found& found, const World& world) {
   const ContainerEngine& engine = *found.engine;
   if (image.is_path && !image.is_there)
     return missing(fmt::format("image \"{}\" does not exist", image.name),
@@ -167,7 +165,7 @@ Status check_image(const Image& image, const Found& found, const EnvSnapshot& en
                                                     : "a file, or a name that begins "
                                                       "with one of " +
                                                           std::string(engine.names)));
-  if (lacks_shell(image, engine, env))
+  if (lacks_shell(image, engine, world))
     return Error{ErrorKind::unsupported,
                  fmt::format("{} needs {} in the image, and \"{}\" has none", engine.name,
                              engine.shell, image.name),
@@ -176,7 +174,7 @@ Status check_image(const Image& image, const Found& found, const EnvSnapshot& en
   std::vector<std::string> question = {found.program};
   for (const std::string_view word : split(engine.lookup, ' '))
     question.push_back(word == "{}" ? image.name : std::string(word));
-  const Result<sys::Captured> answer = sys::capture(question, kSeconds, &env);
+  const Result<sys::Captured> answer = world.capture(question, kSeconds, &world.env);
   if (!answer) return answer.error();
   if (answer->status == 0) return Done{};
   const std::string said = answer->complaint();
@@ -203,8 +201,9 @@ bool is_below(std::string_view path, std::string_view folder) {
 }
 
 // Of the user, the site, then those that the shim needs. One of a kind: the first holds.
-Status add_binds(const Request& request, const SiteContainer* site, Prepared& prepared) {
-  ContainerUse& use = prepared.container;
+Result<ContainerUse> with_binds(ContainerUse use, const Request& request, const World& world,
+                                const SiteContainer* site, const Plan& plan,
+                                const std::string& shim) {
   const ContainerEngine& engine = *use.engine;
   const auto add = [&](std::pair<std::string, std::string> bind) {
     const auto same = [&](const auto& one) { return one.second == bind.second; };
@@ -214,11 +213,10 @@ Status add_binds(const Request& request, const SiteContainer* site, Prepared& pr
     return Error{ErrorKind::unsupported,
                  fmt::format("--container-bind: {} has no option for it", engine.name),
                  fmt::format("use {}", engine.elsewhere)};
-  std::error_code ignored;
   for (const std::string& text : request.container.binds) {
     Result<std::pair<std::string, std::string>> bind = parse_bind(text);
     if (!bind) return bind.error();
-    if (prepared.plan.first_is_here && !fs::exists(bind->first, ignored))
+    if (plan.first_is_here && !world.has(bind->first))
       return Error{ErrorKind::not_found,
                    fmt::format("--container-bind: \"{}\" does not exist", bind->first),
                    "a file or directory of this machine"};
@@ -228,26 +226,24 @@ Status add_binds(const Request& request, const SiteContainer* site, Prepared& pr
     for (const std::string& text : site->binds)
       if (Result<std::pair<std::string, std::string>> bind = parse_bind(text); bind)
         add(*std::move(bind));
-  if (engine.sees_host) return Done{};
+  if (engine.sees_host) return use;
   // Not the shim itself: not every engine makes a file to mount one on.
-  for (const std::string& path :
-       {fs::path(prepared.shim).parent_path().string(), prepared.plan.directory})
+  for (const std::string& path : {fs::path(shim).parent_path().string(), plan.directory})
     if (path.size() > 1 && !listed(engine.shares, path, is_below)) add({path, path});
   use.writes = use.is_directory && std::ranges::any_of(use.binds, [&](const auto& bind) {
-                 return !fs::exists(use.image + bind.second, ignored);
+                 return !world.has(use.image + bind.second);
                });
-  return Done{};
+  return use;
 }
 
 // What an engine that cleans the environment is told to pass: what the launcher gives each rank, what the plan sets,
 // and what was exported of variables that the catalogue knows, unless it is a path of this host.
-std::vector<std::string> names_to_pass(const Prepared& prepared, const EnvSnapshot& env) {
-  const Launcher& launcher = *prepared.launcher.launcher;
-  const Plan& plan = prepared.plan;
+std::vector<std::string> names_to_pass(const ContainerEngine& engine, const Launcher& launcher,
+                                       const Plan& plan, const EnvSnapshot& env) {
   std::set<std::string> names = {"HPCLAUNCH_PLAN", launcher.traits.rank_var};
   if (plan.supervise) names.insert("HPCLAUNCH_RECORDS");
   if (!launcher.traits.local_rank_var.empty()) names.insert(launcher.traits.local_rank_var);
-  for (const std::string_view one : split(prepared.container.engine->patterns, ' '))
+  for (const std::string_view one : split(engine.patterns, ' '))
     if (!one.empty()) names.emplace(one);
   for (const Setting& setting : plan.env)
     if (std::holds_alternative<std::string>(setting.value()) && is_identifier(setting.name) &&
@@ -277,9 +273,10 @@ std::vector<ResourceLimit> own_limits() {
   return limits;
 }
 
-std::string_view device_options(const ContainerEngine& engine, const Prepared& prepared) {
-  if (prepared.plan.gpu_view.empty() || prepared.node.devices.empty()) return {};
-  const std::string& vendor = prepared.node.devices.front().vendor;
+std::string_view device_options(const ContainerEngine& engine, const Plan& plan,
+                                const Topology& node) {
+  if (plan.gpu_view.empty() || node.devices.empty()) return {};
+  const std::string& vendor = node.devices.front().vendor;
   if (vendor == "nvidia") return engine.nvidia;
   if (vendor == "amd") return engine.amd;
   return vendor == "intel" ? engine.intel : std::string_view();
@@ -287,7 +284,7 @@ std::string_view device_options(const ContainerEngine& engine, const Prepared& p
 
 }  // namespace
 
-std::string absolute_image(const std::string& typed) { return Image(typed).name; }
+std::string absolute_image(const std::string& typed) { return Image(typed, file_kind(typed)).name; }
 
 Status check_container(const Request& request) {
   if (request.container.image.empty()) {
@@ -312,86 +309,89 @@ Status check_container(const Request& request) {
   return Done{};
 }
 
-Status find_container(Request& request, const EnvSnapshot& env, const Site& site,
-                      const ChosenLauncher& launcher, Purpose purpose, Prepared& prepared) {
-  ContainerRequest& wanted = request.container;
-  if (wanted.image.empty()) return Done{};
-  const bool elsewhere = purpose == Purpose::show && site.facts.invented_hosts;
-  const Image image(wanted.image);
+Result<ChosenContainer> find_container(const Request& request, const World& world, const Site& site,
+                                       const ChosenLauncher& launcher, Purpose purpose) {
+  const ContainerRequest& wanted = request.container;
+  if (wanted.image.empty()) return ChosenContainer{};
+  const bool elsewhere = purpose == Purpose::show && site.facts.invented_hosts && !world.made_up();
+  const Image image(wanted.image, world.look(wanted.image));
   if (!elsewhere && image.is_path && !image.is_there)
     return missing(fmt::format("image \"{}\" does not exist", image.name),
                    "--container with a file, a directory, or a name that the engine knows");
-  Result<Found> found = !wanted.engine.empty() ? named(wanted.engine, env, launcher)
-                                               : choose(image, env, site.profile(), launcher);
+  Result<Found> found = !wanted.engine.empty() ? named(wanted.engine, world, launcher)
+                                               : choose(image, world, site.profile(), launcher);
   const bool of_site = site.profile() != nullptr && !site.profile()->containers.empty();
   if (elsewhere && (wanted.engine.empty() ? of_site : !found)) {  // the target machine has it
     const ContainerEngine* engine = find_engine(
         wanted.engine.empty() ? site.profile()->containers.front().name : wanted.engine);
     if (engine == nullptr || !engine->refused.empty())
-      return named(wanted.engine, env, launcher).error();
+      return named(wanted.engine, world, launcher).error();
     found = Found{engine, std::string(split(engine->programs, ' ').front()),
                   "assuming the target machine has it"};
   }
   if (!found) return found.error();
   if (!elsewhere)
-    if (Status good = check_image(image, *found, env); !good) return good;
-  wanted.image = image.name;
-  prepared.container.engine = found->engine;
-  prepared.container.program = found->program;
-  prepared.container.image = image.name;
-  prepared.container.is_directory = image.is_directory;
-  prepared.container_why = found->why;
-  return Done{};
+    if (const Status good = check_image(image, *found, world); !good) return good.error();
+  ChosenContainer chosen;
+  chosen.use.engine = found->engine;
+  chosen.use.program = found->program;
+  chosen.use.image = image.name;
+  chosen.use.is_directory = image.is_directory;
+  chosen.why = found->why;
+  return chosen;
 }
 
-Status complete_container(const Request& request, const EnvSnapshot& env, const Site& site,
-                          Prepared& prepared) {
-  ContainerUse& use = prepared.container;
-  if (use.engine == nullptr) return Done{};
-  use.options.clear();  // of an attempt before
-  use.binds.clear();
+Result<CompleteContainer> complete_container(const ChosenContainer& chosen, const Request& request,
+                                             const World& world, const Site& site,
+                                             const Means& means, const Plan& plan) {
+  ContainerUse use = chosen.use;
+  if (use.engine == nullptr) return CompleteContainer{};
   const SiteContainer* const of_site =
       site.profile() == nullptr ? nullptr
                                 : find_named(site.profile()->containers, use.engine->name);
   if (of_site != nullptr) {
     use.options = of_site->options;
   } else {
-    for (const std::string_view word : split(device_options(*use.engine, prepared), ' '))
+    for (const std::string_view word :
+         split(device_options(*use.engine, plan, means.input.node), ' '))
       if (!word.empty()) use.options.emplace_back(word);
   }
-  if (Status bound = add_binds(request, of_site, prepared); !bound) return bound;
-  if (!use.engine->env.empty()) use.env = names_to_pass(prepared, env);
+  Result<ContainerUse> bound =
+      with_binds(std::move(use), request, world, of_site, plan, means.shim);
+  if (!bound) return bound.error();
+  use = *std::move(bound);
+  if (!use.engine->env.empty())
+    use.env = names_to_pass(*use.engine, *means.launcher.launcher, plan, world.env);
   if (!use.engine->limit.empty()) use.limits = own_limits();
-  Decision decision(
-      Layer::command_line, use.image, {},
-      fmt::format("--container, by {} ({})", use.engine->name, prepared.container_why));
+  Decision decision(Layer::command_line, use.image, {},
+                    fmt::format("--container, by {} ({})", use.engine->name, chosen.why));
   if (of_site != nullptr) {
     decision.why += "; options and binds: " + of_site->origin.why;
     decision.where = of_site->origin.where;
     decision.source = of_site->origin.source;
   }
-  prepared.plan.choices.push_back({"container", {std::move(decision)}});
-  return Done{};
+  return CompleteContainer{std::move(use), Setting{"container", {std::move(decision)}}};
 }
 
-Entered enter(const Prepared& prepared, Plan plan) {
-  if (prepared.container.engine == nullptr) return {std::move(plan), prepared.shim};
-  Argv words = container_words(prepared.container);
-  if (prepared.container.program.empty()) {
+Entered enter(const ContainerUse& container, const std::string& shim, Plan plan) {
+  if (container.engine == nullptr) return {std::move(plan), shim};
+  Argv words = container_words(container);
+  if (container.program.empty()) {
     plan.profile_args.insert(plan.profile_args.begin(), words.begin(), words.end());
-    return {std::move(plan), prepared.shim};
+    return {std::move(plan), shim};
   }
   std::string first = std::move(words.front());
   words.front().clear();
   words.erase(words.begin());
-  words.push_back(prepared.shim);
+  words.push_back(shim);
   plan.command.insert(plan.command.begin(), words.begin(), words.end());
   return {std::move(plan), std::move(first)};
 }
 
-Result<Argv> launch_line(const Prepared& prepared, Plan plan) {
-  const Entered entered = enter(prepared, std::move(plan));
-  return prepared.launcher.launcher->render(entered.plan, prepared.launcher.facts, entered.first);
+Result<Argv> launch_line(const ContainerUse& container, const ChosenLauncher& launcher,
+                         const std::string& shim, Plan plan) {
+  const Entered entered = enter(container, shim, std::move(plan));
+  return launcher.launcher->render(entered.plan, launcher.facts, entered.first);
 }
 
 }  // namespace hpclaunch::job

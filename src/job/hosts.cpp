@@ -14,9 +14,12 @@ namespace hpclaunch::job {
 
 namespace {
 
-HostList this_machine(const EnvSnapshot& env, const Scheduler* scheduler) {
+constexpr std::size_t kMostOfList = 64u << 20;
+
+HostList this_machine(const World& world, const Scheduler* scheduler) {
+  const EnvSnapshot& env = world.env;
   HostList hosts;
-  hosts.names = {sys::host_name()};
+  hosts.names = {world.host};
   hosts.why = "this machine";
   if (scheduler != nullptr && !names_hosts(*scheduler, env) && !scheduler->hosts_file.empty())
     hosts.why +=
@@ -25,21 +28,21 @@ HostList this_machine(const EnvSnapshot& env, const Scheduler* scheduler) {
 }
 
 // The batch system writes the file on one node only; other variables may have the same list.
-Result<std::string> file_text(const Scheduler& system, const EnvSnapshot& env,
+Result<std::string> file_text(const Scheduler& system, const World& world,
                               const std::string& path) {
-  Result<std::string> text = sys::read_file(path);
-  const bool listed = std::ranges::any_of(system.hosts_variables,
-                                          [&](std::string_view name) { return env.has(name); });
+  Result<std::string> text = world.read_file(path, kMostOfList);
+  const bool listed = std::ranges::any_of(
+      system.hosts_variables, [&](std::string_view name) { return world.env.has(name); });
   if (text || listed) return text ? *text : std::string();
   return Error{ErrorKind::unsupported,
                fmt::format("{}: {} on this machine ({}); {} writes it on the job's first node only",
-                           system.hosts_file, text.error().message, sys::host_name(), system.title),
+                           system.hosts_file, text.error().message, world.host, system.title),
                "start hpclaunch from the job script, or copy the file and pass it with --hostfile "
                "FILE; --nodes 1 for this machine alone"};
 }
 
-Result<std::string> printed_hosts(const Scheduler& system, const EnvSnapshot& env) {
-  const auto answer = ask_batch_system({system.ask_hosts.begin(), system.ask_hosts.end()}, env);
+Result<std::string> printed_hosts(const Scheduler& system, const World& world) {
+  const auto answer = ask_batch_system({system.ask_hosts.begin(), system.ask_hosts.end()}, world);
   if (!answer) return answer.error();
   if (answer->status == 0) return answer->out;
   return Error{
@@ -48,20 +51,20 @@ Result<std::string> printed_hosts(const Scheduler& system, const EnvSnapshot& en
       "pass the hosts with --hostfile FILE, or --nodes 1 for this machine alone"};
 }
 
-Result<HostList> hosts_of(const Scheduler& system, const Request& request, const EnvSnapshot& env) {
-  const std::string path = env.get(system.hosts_file);
+Result<HostList> hosts_of(const Scheduler& system, const Request& request, const World& world) {
+  const std::string path = world.env.get(system.hosts_file);
   Result<std::string> text = std::string();
   if (!system.ask_hosts.empty())
-    text = printed_hosts(system, env);
+    text = printed_hosts(system, world);
   else if (!path.empty())
-    text = file_text(system, env, path);
+    text = file_text(system, world, path);
   if (!text) return text.error();
   Result<HostList> hosts =
       system.hosts != nullptr
-          ? system.hosts(env, request, *text, path)
+          ? system.hosts(world.env, request, *text, path)
           : hosts_from_text(*text, path, fmt::format("{} node file {}", system.title, path));
   if (hosts && system.one_per_line && hosts->allocation && hosts->slots.empty())
-    hosts->file = sys::real_path(path);
+    hosts->file = world.real_path(path);
   return hosts;
 }
 
@@ -78,33 +81,33 @@ Status check_spellings(const HostNames& names, const std::string& path) {
   return Done{};
 }
 
-Result<HostList> from_hostfile(const std::string& path) {
-  const Result<std::string> text = sys::read_file(path);
+Result<HostList> from_hostfile(const std::string& path, const World& world) {
+  const Result<std::string> text = world.read_file(path, kMostOfList);
   if (!text)
     return Error{text.error().kind, text.error().message, "--hostfile FILE with one host per line"};
   Result<HostList> hosts = hosts_from_text(*text, path, "host file " + path);
   if (!hosts) return hosts;
   if (const Status done = check_spellings(hosts->names, path); !done) return done.error();
-  if (hosts->slots.empty() && hosts->allocation) hosts->file = sys::real_path(path);
+  if (hosts->slots.empty() && hosts->allocation) hosts->file = world.real_path(path);
   hosts->allocation = false;
   return hosts;
 }
 
 }  // namespace
 
-Result<sys::Captured> ask_batch_system(std::vector<std::string> question, const EnvSnapshot& env) {
+Result<sys::Captured> ask_batch_system(std::vector<std::string> question, const World& world) {
   constexpr double kSeconds = 20;
-  const Result<std::string> program = sys::find_program(question.front(), env.get("PATH"));
+  const Result<std::string> program = world.program(question.front());
   if (!program) return program.error();
   question.front() = *program;
-  return sys::capture(question, kSeconds);
+  return world.capture(question, kSeconds, nullptr);
 }
 
-bool is_here(std::string_view host) { return same_host(host, sys::host_name()); }
+bool is_here(std::string_view host, const World& world) { return same_host(host, world.host); }
 
-bool only_here(const HostList& hosts) {
+bool only_here(const HostList& hosts, const World& world) {
   return hosts.names.size() == 1 &&
-         (is_here(hosts.names.front()) || hosts.names.front() == "localhost");
+         (is_here(hosts.names.front(), world) || hosts.names.front() == "localhost");
 }
 
 HostList invented_hosts(int nodes, HostNames known) {
@@ -124,22 +127,29 @@ int requested_nodes(const Request& request) {
   return 1;
 }
 
-Result<HostList> find_hosts(const Request& request, const EnvSnapshot& env, const BatchJob& batch) {
-  if (!request.hostfile.empty()) return from_hostfile(request.hostfile);
+Result<HostList> find_hosts(const Request& request, const World& world, const BatchJob& batch) {
+  const EnvSnapshot& env = world.env;
+  if (!request.hostfile.empty()) return from_hostfile(request.hostfile, world);
+  const auto made_up = [&] {
+    HostList hosts = invented_hosts(requested_nodes(request), world.hosts);
+    hosts.invented = world.hosts.size() < hosts.names.size();
+    return hosts;
+  };
+  if (!world.hosts.empty()) return made_up();
   std::optional<Error> unknown;
   for (const Scheduler* system : {batch.scheduler, batch.outer}) {
     if (system == nullptr) continue;
     // Without its node file a PBS or Cobalt job is this machine.
-    const bool elsewhere = system->one_per_line || !system->ask_hosts.empty();
+    const bool elsewhere = world.made_up() || system->one_per_line || !system->ask_hosts.empty();
     if (elsewhere && !names_hosts(*system, env)) continue;
-    Result<HostList> hosts = hosts_of(*system, request, env);
+    Result<HostList> hosts = hosts_of(*system, request, world);
     if (hosts || hosts.error().kind == ErrorKind::usage) return hosts;
     // A job of one node needs no list: this is that node.
     const bool one = env.get(system->nodes_variable) == "1";
     if (!one) unknown = hosts.error();
   }
   if (unknown && request.nodes != 1) return *unknown;
-  return this_machine(env, batch.scheduler);
+  return world.made_up() ? made_up() : this_machine(world, batch.scheduler);
 }
 
 }  // namespace hpclaunch::job

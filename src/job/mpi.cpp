@@ -202,11 +202,12 @@ MpiLibrary library_of_mpi4py(const std::string& python, const std::string& flags
 
 }  // namespace
 
-MpiLibrary mpi_of(const std::vector<std::string>& typed, const EnvSnapshot& env) {
+MpiLibrary mpi_of(const std::vector<std::string>& typed, const World& world) {
+  if (world.made_up()) return {};
   std::vector<std::string> command = behind_wrappers(typed);
   if (command.empty()) return {};
   const auto find = [&](const std::string& word) {
-    const Result<std::string> found = sys::find_program(word, env.get("PATH"));
+    const Result<std::string> found = world.program(word);
     return found ? *found : word;
   };
   command.front() = find(command.front());
@@ -225,7 +226,7 @@ MpiLibrary mpi_of(const std::vector<std::string>& typed, const EnvSnapshot& env)
         is_regular(file) ? sys::read_file(file, kMostOfScript) : Error{};
     uses = uses || (script && imports_mpi4py(*script));
   }
-  return uses ? library_of_mpi4py(command.front(), words.flags, env) : MpiLibrary{};
+  return uses ? library_of_mpi4py(command.front(), words.flags, world.env) : MpiLibrary{};
 }
 
 bool serves_type(std::string_view wanted, std::string_view type) {
@@ -237,7 +238,7 @@ bool fits(const Launcher& launcher, const MpiLibrary& mpi) {
 }
 
 void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Request& request,
-               const EnvSnapshot& env, const Plan& plan, Diagnostics& diagnostics) {
+               const World& world, const Plan& plan, Diagnostics& diagnostics) {
   if (plan.world_size() == 1 || mpi.family.empty()) return;
   const auto warn = [&](const std::string& message, const std::string& fix) {
     diagnostics.push_back(
@@ -251,7 +252,7 @@ void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Requ
       if (!fits(one, mpi)) continue;
       fitting.emplace_back(one.name);
       if (std::ranges::any_of(one.programs, [&](std::string_view program) {
-            return static_cast<bool>(sys::find_program(std::string(program), env.get("PATH")));
+            return world.program(std::string(program)).has_value();
           }))
         here.emplace_back(one.name);
     }
@@ -259,7 +260,7 @@ void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Requ
                 fmt::format("--launcher {}", fmt::join(here.empty() ? fitting : here, ", or ")));
   }
   if (launcher.srun_types.empty()) return;
-  std::string type = env.get("SLURM_MPI_TYPE", launcher.facts.mpi_type);
+  std::string type = world.env.get("SLURM_MPI_TYPE", launcher.facts.mpi_type);
   for (const std::string& word : request.launcher_args)
     if (word.starts_with("--mpi=")) type = word.substr(std::strlen("--mpi="));
   const auto fit = [&](const std::string& one) {

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "hpclaunch/probe.h"
-#include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::job {
@@ -56,9 +55,9 @@ Topology with_devices_of(const std::string& vendor, const Topology& node) {
 
 // In a job a control group may refuse to open device files; otherwise their existence is enough.
 // Each vendor apart: this machine may have devices that the planned node lacks.
-void find_reachable(const Site& site, JobNode& job) {
+void find_reachable(const Site& site, const World& world, JobNode& job) {
   if (!job.live || !site.is_here || job.topology.devices.empty()) return;
-  const std::vector<DeviceFile> files = device_files(site.batch.scheduler != nullptr);
+  const std::vector<DeviceFile> files = world.device_files(site.batch.scheduler != nullptr);
   std::set<std::string> vendors;
   for (const Device& device : job.topology.devices) vendors.insert(device.vendor);
   std::vector<int> reachable;
@@ -77,11 +76,11 @@ void find_reachable(const Site& site, JobNode& job) {
 }
 
 // A file of this very machine, under a caller's narrower mask.
-void keep_to_own_mask(Topology& node) {
+void keep_to_own_mask(const World& world, Topology& node) {
   constexpr std::size_t kMost = 4096;
-  const Result<std::string> online = sys::read_file("/sys/devices/system/cpu/online", kMost);
+  const Result<std::string> online = world.read_file("/sys/devices/system/cpu/online", kMost);
   const Result<CpuSet> all = CpuSet::parse(online ? trim(*online) : "");
-  const Result<CpuSet> mask = CpuSet::parse(sys::affinity());
+  const Result<CpuSet> mask = CpuSet::parse(world.affinity());
   if (all && mask && all->contains(node.all_pus()) && node.allowed.intersects(*mask))
     node.allowed &= *mask;
 }
@@ -166,16 +165,19 @@ JobNode settle_node(const NodeModel* model, const std::optional<Topology>& live,
   return node;
 }
 
-Result<JobNode> find_node(const Request& request, const EnvSnapshot& env, const Site& site,
+Result<JobNode> find_node(const Request& request, const World& world, const Site& site,
                           const std::function<void()>& meanwhile, Diagnostics& diagnostics) {
   constexpr double kProbeSeconds = 20;
-  const GrantedDevices devices = granted_devices(env, site.batch);
+  const GrantedDevices devices = granted_devices(world.env, site.batch);
   const OnDrift how = on_drift(request);
   const bool by_file = !request.topology.empty();
   std::optional<Topology> live;
+  if (world.made_up() && site.model == nullptr)
+    return Error{ErrorKind::usage, fmt::format("{} has no node model", world.profile->name),
+                 "describe its nodes under \"nodes\""};
   // A file plans for another node than this one: compared only when requested.
   if (by_file ? request.on_drift && site.is_here : site.model == nullptr || site.is_here) {
-    Result<LiveNode> probed = probe_node(VendorLibraries::if_needed, kProbeSeconds, meanwhile);
+    Result<LiveNode> probed = world.probe_node(kProbeSeconds, meanwhile);
     if (!probed) return probed.error();
     live = std::move(probed->topology);
     diagnostics.insert(diagnostics.end(), probed->diagnostics.begin(), probed->diagnostics.end());
@@ -184,9 +186,9 @@ Result<JobNode> find_node(const Request& request, const EnvSnapshot& env, const 
   }
   JobNode node;
   if (by_file) {
-    Result<Topology> file = read_topology(request.topology, kProbeSeconds);
+    Result<Topology> file = world.read_topology(request.topology, kProbeSeconds);
     if (!file) return file.error();
-    if (site.is_here && !live) keep_to_own_mask(*file);
+    if (site.is_here && !live) keep_to_own_mask(world, *file);
     const std::string name = "the node of " + request.topology;
     if (live && judge_drift(*file, *live, name, 0, devices, how, diagnostics))
       node = {replanned(*live, *file), nullptr, false, true, live->allowed.count()};
@@ -203,10 +205,10 @@ Result<JobNode> find_node(const Request& request, const EnvSnapshot& env, const 
   node.granted = partial_grants(site.hosts.granted, node.whole, node.topology);
   if (!node.granted.empty()) {
     node.part = true;
-    node.known = is_here(site.hosts.names.front()) && node.live &&
+    node.known = is_here(site.hosts.names.front(), world) && node.live &&
                  node.live->allowed.count() == node.granted.front();
   }
-  find_reachable(site, node);
+  find_reachable(site, world, node);
   return node;
 }
 

@@ -24,7 +24,7 @@ struct JobNode {
 
 /// The node of --topology, of this machine, or of the profile. `meanwhile` runs once, while the
 /// probe works. Errors: those of the probe.
-Result<JobNode> find_node(const Request& request, const EnvSnapshot& env, const Site& site,
+Result<JobNode> find_node(const Request& request, const World& world, const Site& site,
                           const std::function<void()>& meanwhile, Diagnostics& diagnostics);
 
 /// Devices that the batch system grants here.

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <set>
@@ -23,33 +22,34 @@ namespace hpclaunch::job {
 
 namespace {
 
-Result<std::string> find_shim() {
-  const std::string bin = sys::own_directory();  // links resolved: its parent is the prefix
+Result<std::string> find_shim(const World& world) {
+  const std::string& bin = world.installation;  // links resolved: its parent is the prefix
+  if (bin.empty()) return std::string("hpclaunch-shim");
   const std::string shim = bin.substr(0, bin.rfind('/')) + "/libexec/hpclaunch/hpclaunch-shim";
-  if (sys::is_executable(shim)) return shim;
+  if (world.is_program(shim)) return shim;
   return Error{ErrorKind::system, fmt::format("incomplete installation: \"{}\" is missing", shim),
                "install again with cmake --install, bin and libexec together"};
 }
 
 // Equal inputs show equal plans: only a start has a key of its own.
-std::string launch_key(Purpose purpose) {
-  if (purpose == Purpose::show) return fmt::format("{}-KEY", sys::user_id());
-  const std::string launch =
-      fmt::format("{} {} {:.6f}", sys::host_name(), getpid(), sys::wall_clock());
-  return fmt::format("{}-{:08x}", sys::user_id(), fnv1a(launch));
+std::string launch_key(const World& world, Purpose purpose) {
+  if (purpose == Purpose::show) return fmt::format("{}-KEY", world.user_id);
+  const std::string launch = fmt::format("{} {} {:.6f}", world.host, getpid(), sys::wall_clock());
+  return fmt::format("{}-{:08x}", world.user_id, fnv1a(launch));
 }
 
 // The program as execve(2) needs it. A plan for another machine may name a program that is not
 // here.
-Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapshot& env,
+Result<std::vector<std::string>> resolve(const Request& request, const World& world,
                                          Purpose purpose, const Stage& stage,
                                          Diagnostics& diagnostics) {
   std::vector<std::string> command = request.command;
   if (command.empty() || !request.container.image.empty()) return command;  // the image has it
-  std::string path = env.get("PATH");
+  if (world.made_up()) return command;  // a case's program is in its job
+  std::string path = world.env.get("PATH");
   for (const TypedVariable& one : request.set)
     if (one.name == "PATH") path = one.value;
-  const Result<std::string> found = sys::find_program(command.front(), path);
+  const Result<std::string> found = world.find_program(command.front(), path);
   if (!found && staged_program(command.front(), "", stage) != "") return command;
   if (!found && purpose == Purpose::start) return found.error();
   if (found)
@@ -60,25 +60,29 @@ Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapsh
   return command;
 }
 
+// Without the folder, which is this machine's.
+void drop_folder(std::string& program) { program = program.substr(program.rfind('/') + 1); }
+
 // What is found out while the probe works: all but the node.
-Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpose, const Site& site,
-                  PlanInput& input, Prepared& prepared, MpiLibrary& mpi) {
+Result<Means> find_means(const Request& request, const World& world, Purpose purpose,
+                         const Site& site, const Stage& stage, Diagnostics& diagnostics) {
+  Means means;
+  PlanInput& input = means.input;
   input.request = request;
-  Result<std::vector<std::string>> command =
-      resolve(request, env, purpose, prepared.stage, prepared.diagnostics);
+  Result<std::vector<std::string>> command = resolve(request, world, purpose, stage, diagnostics);
   if (!command) return command.error();
   // A plan for a machine that is not here: its programs lie elsewhere.
-  const bool elsewhere = purpose == Purpose::show && site.facts.invented_hosts;
+  const bool elsewhere = world.made_up() || (purpose == Purpose::show && site.facts.invented_hosts);
   input.request.command = elsewhere ? request.command : *command;
-  input.request.stage.method = prepared.stage.method;
+  input.request.stage.method = stage.method;
   if (!command->empty() && !elsewhere)
     input.request.command.front() =
-        staged_program(request.command.front(), command->front(), prepared.stage);
-  Result<ProgramEnv> wanted = framework_env(request, env);
+        staged_program(request.command.front(), command->front(), stage);
+  Result<ProgramEnv> wanted = framework_env(request, world.env);
   if (!wanted) return wanted.error();
   input.program_env = *std::move(wanted);
   for (std::string& note : framework_notes(request))
-    prepared.diagnostics.push_back({"framework", Severity::note, std::move(note)});
+    diagnostics.push_back({"framework", Severity::note, std::move(note)});
   if (request.agent) {
     const ProgramEnv more = agent_env(request.command);
     input.program_env.insert(input.program_env.begin(), more.begin(), more.end());
@@ -86,41 +90,40 @@ Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpos
   }
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
   const bool contained = !request.container.image.empty();
-  mpi = mpi_of(contained ? std::vector<std::string>() : *command, env);
+  means.mpi = mpi_of(contained ? std::vector<std::string>() : *command, world);
   Result<ChosenLauncher> launcher =
-      choose_launcher(request, env, site, preferred, mpi, purpose == Purpose::start);
+      choose_launcher(request, world, site, preferred, means.mpi, purpose == Purpose::start);
   if (!launcher) return launcher.error();
-  prepared.launcher = *std::move(launcher);
-  if (const Status found =
-          find_container(input.request, env, site, prepared.launcher, purpose, prepared);
-      !found)
-    return found.error();
-  if (contained) input.directory = sys::working_directory();
-  std::string& program = prepared.launcher.facts.path;
+  means.launcher = *std::move(launcher);
+  Result<ChosenContainer> container =
+      find_container(input.request, world, site, means.launcher, purpose);
+  if (!container) return container.error();
+  means.container = *std::move(container);
+  if (contained) input.request.container.image = means.container.use.image;
+  if (contained) input.directory = world.directory;
   if (elsewhere && request.launcher.find('/') == std::string::npos)
-    program = program.substr(program.rfind('/') + 1);
-  if (!prepared.launcher.remark.empty())
-    prepared.diagnostics.push_back({"launcher-not-here", Severity::note, prepared.launcher.remark});
-  if (sys::working_directory().empty())
-    prepared.diagnostics.push_back(
-        {"working-directory-gone", Severity::error,
-         "the working directory has been removed: ranks cannot start in it",
-         "cd to one that is there"});
-  Result<Rendezvous> rendezvous =
-      choose_rendezvous(request, env, site, prepared.port_lock, prepared.diagnostics);
-  if (!rendezvous) return rendezvous.error();
-  input.rendezvous = *std::move(rendezvous);
-  Result<std::string> shim = find_shim();
+    drop_folder(means.launcher.facts.path);
+  if (!means.launcher.remark.empty())
+    diagnostics.push_back({"launcher-not-here", Severity::note, means.launcher.remark});
+  if (world.directory.empty())
+    diagnostics.push_back({"working-directory-gone", Severity::error,
+                           "the working directory has been removed: ranks cannot start in it",
+                           "cd to one that is there"});
+  Result<Meeting> meeting = choose_rendezvous(request, world, site, diagnostics);
+  if (!meeting) return meeting.error();
+  input.rendezvous = std::move(meeting->point);
+  means.port_lock = meeting->port_lock;
+  Result<std::string> shim = find_shim(world);
   if (!shim) return shim.error();
-  prepared.shim = *std::move(shim);
-  input.start_hook = prepared.shim.substr(0, prepared.shim.rfind('/')) + "/start";
-  input.launch_key = launch_key(purpose);
-  Result<PlannedSignal> signal = find_signal(request, env, site.batch, prepared.diagnostics);
+  means.shim = *std::move(shim);
+  input.start_hook = means.shim.substr(0, means.shim.rfind('/')) + "/start";
+  input.launch_key = launch_key(world, purpose);
+  Result<PlannedSignal> signal = find_signal(request, world, site.batch, diagnostics);
   if (!signal) return signal.error();
   input.time_limit_signal = signal->signal;
   input.time_limit_why = std::move(signal->why);
-  input.as_root = sys::user_id() == 0;
-  return Done{};
+  input.as_root = world.user_id == 0;
+  return means;
 }
 
 // Names that other launchers and batch systems give their tasks: set for each rank where such a batch system's job is
@@ -161,24 +164,25 @@ LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const
 }
 
 // Where LD_LIBRARY_PATH has the libraries that conditions of the profile's rules name.
-std::map<std::string, std::string> find_libraries(const Profile* profile, const EnvSnapshot& env) {
+std::map<std::string, std::string> find_libraries(const Profile* profile, const World& world) {
   constexpr std::string_view kGroup = "library.";
   std::map<std::string, std::string> found;
-  const std::string path = env.get("LD_LIBRARY_PATH");
+  const std::string path = world.env.get("LD_LIBRARY_PATH");
   if (profile == nullptr || path.empty()) return found;
   std::set<std::string> names;
   for (const Rule& rule : profile->rules)
     for (const Test& test : rule.when)
       if (test.fact.starts_with(kGroup)) names.insert(test.fact.substr(kGroup.size()));
   for (const std::string& name : names) {
-    const Result<std::string> file = sys::find_program(name, path);
+    const Result<std::string> file = world.find_program(name, path);
     if (file || file.error().kind == ErrorKind::not_executable) found[name] = file ? *file : name;
   }
   return found;
 }
 
-void add_site(const EnvSnapshot& env, Site& site, JobNode job, const ChosenLauncher& launcher,
-              PlanInput& input) {
+// The rest of what the plan is made from.
+PlanInput planned_at(Site& site, JobNode job, const World& world, const EnvSnapshot& env,
+                     const ChosenLauncher& launcher, PlanInput input) {
   input.node = std::move(job.topology);
   input.profile = site.profile();
   input.profile_why = site.chosen.why;
@@ -188,7 +192,7 @@ void add_site(const EnvSnapshot& env, Site& site, JobNode job, const ChosenLaunc
   if (site.is_here && input.request.topology.empty()) input.live = std::move(job.live);
   input.reachable = std::move(job.reachable);
   input.job = site.facts;
-  input.first_is_here = only_here(site.hosts) || is_here(site.hosts.names.front());
+  input.first_is_here = only_here(site.hosts, world) || is_here(site.hosts.names.front(), world);
   input.hosts = std::move(site.hosts.names);  // a large job has a megabyte of them
   input.hosts_file = site.hosts.file;
   input.hosts_why = site.hosts.why;
@@ -198,6 +202,7 @@ void add_site(const EnvSnapshot& env, Site& site, JobNode job, const ChosenLaunc
     input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;
   input.env = env;
+  input.libraries = find_libraries(site.profile(), world);
   Request& request = input.request;
   input.launcher = traits_of(launcher, site, request);
   input.launcher_why = launcher.why;
@@ -207,7 +212,8 @@ void add_site(const EnvSnapshot& env, Site& site, JobNode job, const ChosenLaunc
                                  fmt::format(fmt::runtime(option), *request.het_group));
   // Ranks of other nodes open their logs themselves.
   if (std::string& logs = request.output.log_dir; !logs.empty() && !input.launcher.built_in)
-    logs = std::filesystem::absolute(logs).lexically_normal();
+    logs = world.absolute(logs);
+  return input;
 }
 
 PictureMarks marks_of(const NodeModel* model) {
@@ -221,135 +227,155 @@ PictureMarks marks_of(const NodeModel* model) {
 }
 
 // The plan, its diagnostics, and its launch line.
-Status complete(const PlanInput& input, const Site& site, Prepared& prepared) {
+struct Made {
+  Plan plan;
+  ContainerUse container;
+  Argv argv;
+  Diagnostics diagnostics;
+};
+
+Result<Made> complete(const Means& means) {
+  const PlanInput& input = means.input;
   Result<Plan> plan = make_plan(input);
   if (!plan) return plan.error();
-  prepared.node = input.node;
-  prepared.marks = marks_of(input.model);
-  prepared.plan = std::move(*plan);
+  Made made;
+  made.plan = *std::move(plan);
   const auto add = [&](const Diagnostics& found) {
-    std::ranges::copy(found, std::back_inserter(prepared.diagnostics));
+    std::ranges::copy(found, std::back_inserter(made.diagnostics));
   };
-  add(prepared.plan.reports);
-  if (auto inside = inside_a_rank(input.env)) prepared.diagnostics.push_back(std::move(*inside));
-  add(check_plan(prepared.plan, input.node, input.env));
-  add(arg_clashes(prepared.plan));
-  if (const Status entered = complete_container(input.request, input.env, site, prepared); !entered)
-    return entered.error();
-  if (prepared.plan.command.empty()) return Done{};
-  Result<Argv> argv = launch_line(prepared, prepared.plan);
+  add(made.plan.reports);
+  if (auto inside = inside_a_rank(input.env)) made.diagnostics.push_back(std::move(*inside));
+  add(check_plan(made.plan, input.node, input.env));
+  add(arg_clashes(made.plan));
+  Result<CompleteContainer> container = complete_container(
+      means.container, input.request, *means.world, means.site, means, made.plan);
+  if (!container) return container.error();
+  made.container = std::move(container->use);
+  if (container->choice) made.plan.choices.push_back(*std::move(container->choice));
+  if (made.plan.command.empty()) return made;
+  Result<Argv> argv = launch_line(made.container, means.launcher, means.shim, made.plan);
   if (!argv) return argv.error();
-  prepared.argv = std::move(*argv);
-  return Done{};
+  made.argv = *std::move(argv);
+  return made;
+}
+
+// Patterns of variables of other launches, which a job may have that runs a printed script.
+std::vector<std::string> foreign_variables(const Site& site, const LauncherTraits& launcher,
+                                           const Plan& plan) {
+  std::vector<std::string> patterns;
+  if (site.batch.scheduler == nullptr)
+    for (const LauncherTraits::ConflictingVariable& one : launcher.conflicting)
+      if (!one.shapes_step || plan.gpu_view != "launcher")
+        patterns.push_back(one.name + (one.prefix ? "*" : ""));
+  return patterns;
 }
 
 }  // namespace
 
-Result<Prepared> prepare(const Request& asked, const EnvSnapshot& given, Purpose purpose) {
-  Prepared prepared;
+Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
+  Diagnostics diagnostics;
   Request typed = asked;
-  use_own_venv(typed, given, prepared.diagnostics);
+  typed.venv = own_venv(asked, given, diagnostics);
   if (const Status good = check_container(typed); !good) return good.error();
-  EnvSnapshot env = given;
-  if (const Status active = activate(typed, purpose, env, prepared.diagnostics); !active)
-    return active.error();
-  const Result<Request> spelled = spelled_out(typed, env, prepared.diagnostics);
+  Result<EnvSnapshot> active = activate(typed, given, purpose, diagnostics);
+  if (!active) return active.error();
+  given.env = *std::move(active);
+  const auto world = std::make_shared<const World>(std::move(given));
+  const Result<Request> spelled = spelled_out(typed, *world, diagnostics);
   if (!spelled) return spelled.error();
   const Request& request = *spelled;
-  prepared.activation = activation_lines(request);
-  prepared.means = std::make_shared<Means>();
-  Site& site = prepared.means->site;
-  if (const Status found = find_site(request, env, purpose, site, prepared.diagnostics); !found)
-    return found.error();
-  const Status inside = check_allocation(request, env, site, purpose, prepared.diagnostics);
+  Result<Site> site = find_site(request, *world, purpose, diagnostics);
+  if (!site) return site.error();
+  const Status inside = check_allocation(request, *world, *site, purpose, diagnostics);
   if (!inside) return inside.error();
-  Result<std::optional<Setting>> stage = find_stage(request, site, env, prepared);
+  Result<ChosenStage> stage = find_stage(request, *site, *world);
   if (!stage) return stage.error();
-  prepared.env = staged_environment(env, prepared.stage);
-  if (request.profile_start && prepared.stage.method.empty())
-    prepared.useful_stage = useful_stage(request, site, env);
-  PlanInput& input = prepared.means->input;
-  MpiLibrary mpi;
-  Status means = Error{};
+  std::optional<Result<Means>> found;
   const auto meanwhile = [&] {
-    means = find_means(request, env, purpose, site, input, prepared, mpi);
+    found.emplace(find_means(request, *world, purpose, *site, stage->stage, diagnostics));
   };
-  Result<JobNode> node = find_node(request, env, site, meanwhile, prepared.diagnostics);
-  if (!means) return means.error();
+  Diagnostics of_node;
+  Result<JobNode> node = find_node(request, *world, *site, meanwhile, of_node);
+  std::ranges::copy(of_node, std::back_inserter(diagnostics));
+  if (found && !*found) return found->error();
   if (!node) return node.error();
-  add_site(prepared.env, site, std::move(*node), prepared.launcher, input);
-  input.libraries = find_libraries(site.profile(), env);
-  if (site.profile() != nullptr) prepared.notes = site.profile()->notes;
-  if (const Status done = complete(input, site, prepared); !done) return done.error();
-  if (*stage) prepared.plan.choices.push_back(std::move(**stage));
-  if (prepared.stage.method == "sbcast" && !prepared.plan.whole_allocation)
+  const auto means = std::make_shared<Means>(**std::move(found));
+  means->world = world;
+  const EnvSnapshot env = staged_environment(world->env, stage->stage);
+  means->input =
+      planned_at(*site, *std::move(node), *world, env, means->launcher, std::move(means->input));
+  means->site = *std::move(site);
+  Result<Made> made = complete(*means);
+  if (!made) return made.error();
+  std::ranges::copy(made->diagnostics, std::back_inserter(diagnostics));
+
+  Prepared prepared;
+  prepared.env = env;
+  prepared.activation = activation_lines(request, *world);
+  if (request.profile_start && stage->stage.method.empty())
+    prepared.useful_stage = useful_stage(request, means->site, *world);
+  prepared.stage = std::move(stage->stage);
+  prepared.node = means->input.node;
+  prepared.plan = std::move(made->plan);
+  prepared.marks = marks_of(means->input.model);
+  if (const Profile* profile = means->site.profile()) prepared.notes = profile->notes;
+  prepared.launcher = means->launcher;
+  prepared.shim = means->shim;
+  prepared.container = std::move(made->container);
+  prepared.argv = std::move(made->argv);
+  prepared.port_lock = means->port_lock;
+  const Plan& plan = prepared.plan;
+  if (stage->choice) prepared.plan.choices.push_back(*std::move(stage->choice));
+  if (prepared.stage.method == "sbcast" && !plan.whole_allocation)
     return Error{ErrorKind::usage, "--stage sbcast: the launch does not use all nodes of the job",
                  "--stage copy"};
-  if (purpose == Purpose::start && !any_from(Severity::error, prepared.diagnostics)) {
-    if (const Status made = make_bind_targets(prepared.container); !made) return made.error();
-    if (const Status tried = try_container(prepared); !tried) return tried.error();
-  }
-  check_program(request, prepared.plan, prepared.diagnostics);
-  check_mpi(mpi, prepared.launcher, request, env, prepared.plan, prepared.diagnostics);
-  check_address(prepared.plan, request, purpose, prepared.diagnostics);
-  prepared.late_host = late_host(site, prepared.plan);
-  if (site.batch.scheduler == nullptr)
-    for (const LauncherTraits::ConflictingVariable& one : input.launcher.conflicting)
-      if (!one.shapes_step || prepared.plan.gpu_view != "launcher")
-        prepared.foreign.push_back(one.name + (one.prefix ? "*" : ""));
-  if (request.max_restarts.value_or(0) == 0) prepared.means.reset();
+  check_program(request, plan, diagnostics);
+  check_mpi(means->mpi, means->launcher, request, *world, plan, diagnostics);
+  check_address(plan, request, *world, purpose, diagnostics);
+  prepared.diagnostics = std::move(diagnostics);
+  prepared.late_host = late_host(means->site, plan);
+  prepared.foreign = foreign_variables(means->site, means->input.launcher, plan);
+  if (request.max_restarts.value_or(0) > 0) prepared.means = means;
   return prepared;
 }
 
-Status plan_restart(Prepared& prepared) {
-  auto& [site, input] = *prepared.means;
-  ++input.restart;
+Request before_the_job(Request request) {
+  request.hostfile.clear();
+  request.topology.clear();
+  request.env_files.clear();
+  request.env.clear();
+  request.signal.clear();
+  request.ends_in.clear();
+  request.conda.clear();
+  request.venv.clear();
+  request.stage = {};
+  request.container = {};
+  return request;
+}
+
+Result<Prepared> plan_restart(const Prepared& before, int restart) {
+  const auto means = std::make_shared<Means>(*before.means);
+  PlanInput& input = means->input;
+  input.restart = restart;
   Diagnostics known;  // the user has read them
   if (!input.request.master_port && input.env.find("MASTER_PORT") == nullptr) {
-    int lock = -1;  // the old one is held until there is another
-    site.hosts.names = input.hosts;
-    Result<Rendezvous> rendezvous = choose_rendezvous(input.request, input.env, site, lock, known);
-    if (!rendezvous) return rendezvous.error();
-    input.rendezvous = *std::move(rendezvous);
-    if (prepared.port_lock >= 0) close(prepared.port_lock);
-    prepared.port_lock = lock;
+    means->site.hosts.names = input.hosts;
+    // The old port is held until there is another.
+    Result<Meeting> meeting = choose_rendezvous(input.request, *means->world, means->site, known);
+    if (!meeting) return meeting.error();
+    input.rendezvous = std::move(meeting->point);
+    if (means->port_lock >= 0) close(means->port_lock);
+    means->port_lock = meeting->port_lock;
   }
-  known.swap(prepared.diagnostics);
-  Status done = complete(input, site, prepared);
-  known.swap(prepared.diagnostics);
-  return done;
-}
-
-Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& env,
-                                   const Profile& profile, const std::vector<std::string>& hosts) {
-  Prepared prepared;
-  Site site;
-  site.chosen = {profile, "named by the case"};
-  site.batch = find_batch(env);
-  site.facts = job_facts(site.batch, env);
-  site.facts.whole_allocation = true;
-  Result<const NodeModel*> model = choose_model(request, site.profile(), env, site.facts);
-  if (!model) return model.error();
-  if (*model == nullptr)
-    return Error{ErrorKind::usage, fmt::format("{} has no node model", profile.name),
-                 "describe its nodes under \"nodes\""};
-  site.model = *model;
-  site.hosts = invented_hosts(requested_nodes(request), hosts);
-  const std::string wanted = request.launcher.empty() ? profile.launcher : request.launcher;
-  ChosenLauncher& chosen = prepared.launcher;
-  chosen.launcher = find_launcher(wanted.empty() ? kLocalLauncher : wanted);
-  if (chosen.launcher == nullptr) return unknown_launcher(wanted, "");
-  const auto programs = chosen.launcher->programs;
-  chosen.facts.path = programs.empty() ? "hpclaunch" : std::string(programs.front());
-  chosen.why = "the profile's";
-  prepared.shim = "hpclaunch-shim";
-  PlanInput input;
-  input.request = request;
-  input.rendezvous = {site.hosts.names.front(), "the first host, where rank 0 runs",
-                      candidate_ports(profile.name, 1, 0).front(), "made up"};
-  add_site(env, site, JobNode{(*model)->topology, *model}, chosen, input);
-  if (const Status done = complete(input, site, prepared); !done) return done.error();
-  return prepared;
+  Result<Made> made = complete(*means);
+  if (!made) return made.error();
+  Prepared next = before;
+  next.plan = std::move(made->plan);
+  next.container = std::move(made->container);
+  next.argv = std::move(made->argv);
+  next.port_lock = means->port_lock;
+  next.means = means;
+  return next;
 }
 
 std::vector<EnvChange> environment_changes(const Plan& plan) {

@@ -242,9 +242,14 @@ Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env) {
   return own ? resolve_profile(*own, read) : own;
 }
 
-Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& env,
+Result<ChosenProfile> choose_profile(const std::string& ref, const World& world,
                                      const std::vector<std::string>& hosts, bool in_job,
                                      std::vector<Diagnostic>& diagnostics) {
+  const EnvSnapshot& env = world.env;
+  if (world.made_up() && !ref.empty() && ref != world.profile->name)
+    return Error{ErrorKind::usage, fmt::format("--profile {}: a case is of its own profile", ref),
+                 "omit it"};
+  if (world.made_up()) return ChosenProfile{world.profile, world.profile_why};
   ChosenProfile chosen;
   if (ref == "none") {
     chosen.why = "--profile none";
@@ -292,7 +297,7 @@ Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& 
                  "hpclaunch profile list"};
   report_retired(*profile, diagnostics);
   if (in_job && !ref.empty()) report_other_site(*profile, env, hosts, diagnostics);
-  chosen.profile = std::move(*profile);
+  chosen.profile = std::make_shared<const Profile>(std::move(*profile));
   return chosen;
 }
 

@@ -34,30 +34,30 @@ struct Draft {
   std::vector<std::pair<std::string, std::string>> reasons;  // directives of a rule, and why
   Diagnostics diagnostics;
 
-  const Profile* profile() const { return chosen.profile ? &*chosen.profile : nullptr; }
+  const Profile* profile() const { return chosen.profile.get(); }
 };
 
-bool on_path(const Scheduler& system, const EnvSnapshot& env) {
+bool on_path(const Scheduler& system, const World& world) {
   const std::string command(system.submit.substr(0, system.submit.find(' ')));
-  return sys::find_program(command, env.get("PATH")).has_value();
+  return world.program(command).has_value();
 }
 
-Result<const Scheduler*> choose_system(const BatchRequest& wanted, const EnvSnapshot& env,
+Result<const Scheduler*> choose_system(const BatchRequest& wanted, const World& world,
                                        const Profile* profile) {
   const std::string name =
       wanted.scheduler.empty() && profile != nullptr ? profile->scheduler : wanted.scheduler;
   if (const Scheduler* named = find_scheduler(name)) return named;
-  if (const Scheduler* here = installed(env)) return here;
+  if (const Scheduler* here = installed(world)) return here;
   for (const Scheduler& one : schedulers())
-    if (on_path(one, env)) return &one;
+    if (on_path(one, world)) return &one;
   return Error{ErrorKind::usage, "no batch system found (looked for sbatch, qsub, flux, bsub)",
                "--profile NAME of a site, or --scheduler slurm"};
 }
 
-Status find_system(const Request& request, const BatchRequest& wanted, const EnvSnapshot& env,
+Status find_system(const Request& request, const BatchRequest& wanted, const World& world,
                    Draft& draft) {
   Result<ChosenProfile> chosen =
-      choose_profile(request.profile, env, {sys::host_name()},
+      choose_profile(request.profile, world, {world.host},
                      request.profile.empty() && wanted.scheduler.empty(), draft.diagnostics);
   if (!chosen) return chosen.error();
   draft.chosen = std::move(*chosen);
@@ -66,7 +66,7 @@ Status find_system(const Request& request, const BatchRequest& wanted, const Env
     return Error{ErrorKind::usage, fmt::format("{} was retired on {}", profile->name, end.date),
                  end.successor.empty() ? "hpclaunch profile list" : "--profile " + end.successor};
   }
-  const Result<const Scheduler*> system = choose_system(wanted, env, draft.profile());
+  const Result<const Scheduler*> system = choose_system(wanted, world, draft.profile());
   if (!system) return system.error();
   draft.system = *system;
   return Done{};
@@ -86,12 +86,21 @@ std::string job_name(const std::vector<std::string>& command) {
   return letter ? name : "job";
 }
 
-std::string loaded_text(const std::vector<std::string>& modules) {
-  return "LOADEDMODULES=" + joined(modules, ":");
+// What decides about directives: the site's nodes, in a job with these modules.
+Result<Prepared> planned(const Request& request, const std::shared_ptr<const Profile>& profile,
+                         const std::vector<std::string>& modules) {
+  CaseWorld job;
+  job.env["LOADEDMODULES"] = joined(modules, ":");
+  if (!profile->example_host.empty()) job.hosts = {profile->example_host};
+  Request asked = before_the_job(request);
+  asked.modules.clear();
+  return prepare(asked, made_up_world(profile, job), Purpose::show);
 }
 
 // The stack that is planned with the typed modules alone: its modules are what the job loads before them.
-Result<const Stack*> stack_of(const Request& request, const Profile& profile) {
+Result<const Stack*> stack_of(const Request& request,
+                              const std::shared_ptr<const Profile>& shared) {
+  const Profile& profile = *shared;
   if (profile.stacks.empty()) return nullptr;
   const auto conditional = [](const Stack& stack) { return !stack.when.empty(); };
   const std::string& name = request.stack.empty() ? profile.stack : request.stack;
@@ -102,8 +111,7 @@ Result<const Stack*> stack_of(const Request& request, const Profile& profile) {
   }
   std::vector<std::string> typed;
   if (!loads_none(request)) typed = request.modules;
-  const Result<Prepared> prepared =
-      prepare_elsewhere(request, EnvSnapshot({loaded_text(typed)}), profile, {});
+  const Result<Prepared> prepared = planned(request, shared, typed);
   if (!prepared) return prepared.error();
   const auto* planned = std::get_if<std::string>(&prepared->plan.find_choice("stack")->value());
   return planned == nullptr ? nullptr : profile.find_stack(*planned);
@@ -132,36 +140,22 @@ void choose_modules(const Request& request, Draft& draft) {
          "--module NAME, or --module none"});
 }
 
-Status plan_job(const Request& request, bool plain, const std::string& user, Draft& draft) {
+Status plan_job(const Request& request, const World& world, Draft& draft) {
   const Profile* profile = draft.profile();
   draft.options.nodes = requested_nodes(request);
   if (profile != nullptr) {
     draft.needs = profile->job;
-    const Result<const Stack*> stack = stack_of(request, *profile);
+    const Result<const Stack*> stack = stack_of(request, draft.chosen.profile);
     if (!stack) return stack.error();
     draft.stack = *stack;
     choose_modules(request, draft);
   }
-  if (profile == nullptr || profile->nodes.empty()) {
-    if (!plain) return Done{};
-    return Error{ErrorKind::usage, "--plain: the nodes of the job are not known", "--profile NAME"};
-  }
+  if (profile == nullptr || profile->nodes.empty()) return Done{};
   std::vector<std::string> loaded = draft.modules.load;
   Request activated = request;
   for (const std::string& one : draft.versions) std::erase(activated.modules, one);
   if (!loads_none(request)) std::ranges::copy(activated.modules, std::back_inserter(loaded));
-  std::vector<std::string> hosts;
-  if (!profile->example_host.empty()) hosts.push_back(profile->example_host);
-  Request wanted = request;
-  if (plain) wanted.supervise = false;
-  if (plain) wanted.mps = "off";
-  std::vector<std::string> exported = {loaded_text(loaded)};
-  if (plain) {
-    exported.push_back(fmt::format("{}={}", draft.system->job_variable, kJob));
-    exported.push_back("USER=" + user);
-  }
-  Result<Prepared> prepared =
-      prepare_elsewhere(wanted, EnvSnapshot(std::move(exported)), *profile, hosts);
+  Result<Prepared> prepared = planned(request, draft.chosen.profile, loaded);
   if (!prepared) return prepared.error();
   std::ranges::copy(prepared->diagnostics, std::back_inserter(draft.diagnostics));
   draft.options.nodes = prepared->plan.nodes();
@@ -171,7 +165,7 @@ Status plan_job(const Request& request, bool plain, const std::string& user, Dra
   draft.prepared->late_host = {draft.prepared->plan.hosts.front(),
                                std::string(draft.system->first_host),
                                fmt::format("{} job", draft.system->title)};
-  draft.prepared->activation = activation_lines(activated);
+  draft.prepared->activation = activation_lines(activated, world);
   return Done{};
 }
 
@@ -310,7 +304,7 @@ std::string heading(const Draft& draft, const BatchRequest& wanted) {
 }
 
 std::string body(const Draft& draft, const Request& request, const BatchRequest& wanted,
-                 const EnvSnapshot& env) {
+                 const World& world) {
   const Scheduler& system = *draft.system;
   std::string text;
   const auto line = [&](std::string_view before, std::string_view words) {
@@ -329,15 +323,14 @@ std::string body(const Draft& draft, const Request& request, const BatchRequest&
          joined(modules, "\n"));
   if (wanted.plain) return text;
   // Another machine has its own installation.
-  const bool here = on_path(system, env);
+  const bool here = on_path(system, world);
   if (!here)
     text +=
         "\ncommand -v hpclaunch >/dev/null || {\n"
         "  echo 'hpclaunch is not on PATH in this job: add its directory to PATH here' >&2\n"
         "  exit 127\n"
         "}\n";
-  std::vector<std::string> words = {here ? sys::own_directory() + "/hpclaunch" : "hpclaunch",
-                                    "run"};
+  std::vector<std::string> words = {here ? world.installation + "/hpclaunch" : "hpclaunch", "run"};
   for (std::size_t i = 0; i < wanted.run_words.size(); ++i)
     if (wanted.run_words[i] == "--module" &&
         std::ranges::count(draft.versions, wanted.run_words[i + 1]) > 0)
@@ -356,12 +349,12 @@ std::string body(const Draft& draft, const Request& request, const BatchRequest&
 
 Result<BatchScript> batch_script(const Request& request, const BatchRequest& wanted,
                                  const EnvSnapshot& env, Purpose purpose) {
+  const World world = this_world(env);
   Draft draft;
   if (const Status good = wanted.plain ? check_plain(request) : Done{}; !good) return good.error();
   if (const Status good = check_activation(request); !good) return good.error();
-  if (const Status found = find_system(request, wanted, env, draft); !found) return found.error();
-  if (const Status planned = plan_job(request, wanted.plain, env.get("USER"), draft); !planned)
-    return planned.error();
+  if (const Status found = find_system(request, wanted, world, draft); !found) return found.error();
+  if (const Status planned = plan_job(request, world, draft); !planned) return planned.error();
   if (const Status chosen = choose_options(wanted, env, purpose, draft); !chosen)
     return chosen.error();
   if (draft.options.name.empty()) draft.options.name = job_name(request.command);
@@ -370,7 +363,7 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
   script.text = heading(draft, wanted);
   for (const std::string& one : draft.directives)
     script.text += fmt::format("{}{}\n", draft.system->directives.sentinel, one);
-  script.text += body(draft, request, wanted, env);
+  script.text += body(draft, request, wanted, world);
   if (wanted.plain) {
     const Result<std::string> launch =
         plain_launch(*draft.prepared, *draft.profile(), *draft.system);

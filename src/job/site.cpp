@@ -2,17 +2,16 @@
 #include <fmt/format.h>
 
 #include "hpclaunch/hosts.h"
-#include "hpclaunch/sys.h"
 #include "job/steps.h"
 
 namespace hpclaunch::job {
 
-JobFacts job_facts(const BatchJob& batch, const EnvSnapshot& env) {
+JobFacts job_facts(const BatchJob& batch, const World& world) {
   JobFacts facts;
   facts.scheduler = batch.name();
-  facts.id = batch.id;
-  facts.user = env.get("USER", env.get("LOGNAME"));
-  if (facts.user.empty()) facts.user = fmt::format("uid{}", sys::user_id());
+  facts.id = batch.scheduler == nullptr && !world.job_id.empty() ? world.job_id : batch.id;
+  facts.user = world.env.get("USER", world.env.get("LOGNAME"));
+  if (facts.user.empty()) facts.user = world.user;
   return facts;
 }
 
@@ -34,33 +33,34 @@ void report_unknown_nodes(const Request& request, const EnvSnapshot& env, const 
 
 }  // namespace
 
-Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose, Site& site,
-                 Diagnostics& diagnostics) {
+Result<Site> find_site(const Request& request, const World& world, Purpose purpose,
+                       Diagnostics& diagnostics) {
+  const EnvSnapshot& env = world.env;
+  Site site;
   site.batch = find_batch(env);
-  site.facts = job_facts(site.batch, env);
-  Result<HostList> hosts = find_hosts(request, env, site.batch);
+  site.facts = job_facts(site.batch, world);
+  Result<HostList> hosts = find_hosts(request, world, site.batch);
   if (!hosts) return hosts.error();
   site.hosts = std::move(*hosts);
   report_unknown_nodes(request, env, site, diagnostics);
   const bool in_job = site.batch.scheduler != nullptr;
-  const std::string here = sys::host_name();
+  const std::string& here = world.host;
   std::vector<std::string> names = {site.hosts.names.front()};
   if (here != names.front()) names.push_back(here);
-  Result<ChosenProfile> chosen = choose_profile(request.profile, env, names, in_job, diagnostics);
+  Result<ChosenProfile> chosen = choose_profile(request.profile, world, names, in_job, diagnostics);
   if (!chosen) return chosen.error();
   site.chosen = std::move(*chosen);
   const Profile* profile = site.profile();
   if (in_job && site.batch.scheduler->launch_node && request.hostfile.empty())
-    drop_launch_node(
-        profile != nullptr ? profile->lsf_launch_node : std::nullopt,
-        sys::find_program(std::string(site.batch.scheduler->launcher), env.get("PATH")).has_value(),
-        site.hosts);
+    drop_launch_node(profile != nullptr ? profile->lsf_launch_node : std::nullopt,
+                     world.program(std::string(site.batch.scheduler->launcher)).has_value(),
+                     site.hosts);
   Result<const NodeModel*> model = choose_model(request, profile, env, site.facts);
   if (!model) return model.error();
   site.model = *model;
   site.is_here = site.hosts.names.contains(here);
-  const bool elsewhere = site.model != nullptr && !in_job && request.hostfile.empty() &&
-                         request.launcher != kLocalLauncher;
+  const bool elsewhere = site.model != nullptr && !in_job && !world.made_up() &&
+                         request.hostfile.empty() && request.launcher != kLocalLauncher;
   if (elsewhere && purpose == Purpose::show) {
     HostNames example;
     if (!profile->example_host.empty()) example.push_back(profile->example_host);
@@ -69,7 +69,7 @@ Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose
   }
   site.facts.whole_allocation = site.hosts.allocation;
   site.facts.invented_hosts = site.hosts.invented;
-  return Done{};
+  return site;
 }
 
 }  // namespace hpclaunch::job

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "job/steps.h"
 
@@ -12,9 +11,10 @@ namespace hpclaunch::job {
 namespace {
 
 constexpr std::size_t kMostBytes = 1u << 20;
+constexpr std::size_t kMostOfProgram = 64u << 20;
 
-Status add_file(const std::string& file, std::vector<TypedVariable>& set) {
-  Result<std::string> text = sys::read_file(file, kMostBytes);
+Status add_file(const std::string& file, const World& world, std::vector<TypedVariable>& set) {
+  Result<std::string> text = world.read_file(file, kMostBytes);
   if (!text) return text.error();
   Result<std::vector<DotenvEntry>> entries = parse_dotenv(*text, file);
   if (!entries) return entries.error();
@@ -36,22 +36,24 @@ Status add_typed(const std::string& text, const EnvSnapshot& env, std::vector<Ty
   return Done{};
 }
 
-bool has_interpreter_line(const std::string& file) {
-  const Result<std::string> text = sys::read_file(file);
+bool has_interpreter_line(const std::string& file, const World& world) {
+  const Result<std::string> text = world.read_file(file, kMostOfProgram);
   return text && text->starts_with("#!");
 }
 
 // A Python script that execve(2) would not start.
-bool needs_python(const std::string& program, const std::string& path) {
+bool needs_python(const std::string& program, const std::string& path, const World& world) {
   if (!program.ends_with(".py")) return false;
-  if (const auto found = sys::find_program(program, path); found && has_interpreter_line(*found))
+  if (const auto found = world.find_program(program, path);
+      found && has_interpreter_line(*found, world))
     return false;
-  return sys::read_file(program).has_value();
+  return world.read_file(program, kMostOfProgram).has_value();
 }
 
-Result<std::string> find_python(const std::string& path, const std::string& what) {
+Result<std::string> find_python(const std::string& path, const std::string& what,
+                                const World& world) {
   for (const char* name : {"python", "python3"})
-    if (Result<std::string> found = sys::find_program(name, path)) return found;
+    if (Result<std::string> found = world.find_program(name, path)) return found;
   return Error{ErrorKind::program_not_found,
                fmt::format("{}: no python or python3 found in PATH", what),
                "activate an environment first: --venv DIR, --conda NAME or --module NAME"};
@@ -80,10 +82,11 @@ Status own_node(Request& request) {
 
 }  // namespace
 
-Result<Request> spelled_out(Request request, const EnvSnapshot& env, Diagnostics& diagnostics) {
+Result<Request> spelled_out(Request request, const World& world, Diagnostics& diagnostics) {
+  const EnvSnapshot& env = world.env;
   std::vector<TypedVariable> set;
   for (const std::string& file : request.env_files)
-    if (const Status good = add_file(file, set); !good) return good.error();
+    if (const Status good = add_file(file, world, set); !good) return good.error();
   for (const std::string& text : request.env)
     if (const Status good = add_typed(text, env, set); !good) return good.error();
   request.set.insert(request.set.begin(), set.begin(), set.end());
@@ -97,13 +100,14 @@ Result<Request> spelled_out(Request request, const EnvSnapshot& env, Diagnostics
   const bool module = command.front() == "-m";
   if (module && command.size() < 2)
     return Error{ErrorKind::usage, "-m needs the name of a Python module", "-m MODULE"};
-  if (!module && !request.python && !needs_python(command.front(), path)) return request;
+  if (!module && !request.python && !needs_python(command.front(), path, world)) return request;
   const std::string what = module ? "-m " + command[1] : command.front();
   if (request.python && !module && request.stage.method.empty())
-    if (const auto script = sys::read_file(command.front()); !script)
+    if (const auto script = world.read_file(command.front(), kMostOfProgram); !script)
       return Error{ErrorKind::program_not_found, script.error().message, script.error().hint};
   const bool contained = !request.container.image.empty();  // the image's own, found inside
-  Result<std::string> python = contained ? Result<std::string>("python3") : find_python(path, what);
+  Result<std::string> python =
+      contained ? Result<std::string>("python3") : find_python(path, what, world);
   if (!python) return python.error();
   if (!request.python)
     diagnostics.push_back(

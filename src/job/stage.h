@@ -29,12 +29,16 @@ struct StageMethod {
 /// `typed`: --stage. Errors: `usage` for a method that cannot be used here.
 Result<StageMethod> choose_stage(const std::string& typed, const StageFacts& facts);
 
-/// Fills prepared.stage and returns the choice for the plan; nullopt where --stage is not typed. `env` is activated.
-Result<std::optional<Setting>> find_stage(const Request& request, const Site& site,
-                                          const EnvSnapshot& env, Prepared& prepared);
+struct ChosenStage {
+  Stage stage;                    ///< without a method: none
+  std::optional<Setting> choice;  ///< for the plan; nullopt where --stage is not typed
+};
+
+/// In a world whose environment is activated. Errors: as choose_stage; `not_found` for the source.
+Result<ChosenStage> find_stage(const Request& request, const Site& site, const World& world);
 
 /// What to type for staging that helps here: "--stage sbcast".
-std::string useful_stage(const Request& request, const Site& site, const EnvSnapshot& env);
+std::string useful_stage(const Request& request, const Site& site, const World& world);
 
 /// `env` with the paths of the old environment replaced by those of the staged one, which is active.
 EnvSnapshot staged_environment(const EnvSnapshot& env, const Stage& stage);

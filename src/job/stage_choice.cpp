@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "hpclaunch/text.h"
@@ -18,6 +17,7 @@ namespace {
 // https://docs.olcf.ornl.gov/software/python/sbcast_conda.html
 constexpr int kFewestNodes = 16;
 constexpr int kFindSeconds = 600;
+constexpr std::size_t kMostOfFile = 64u << 20;
 
 // The environment of an archive is where the first of these files is; the last line has it.
 constexpr const char* kFindRoot =
@@ -42,12 +42,11 @@ std::string active_prefix(const EnvSnapshot& env) {
   return "";
 }
 
-std::string why_no_sbcast(const Site& site, const Request& request, const EnvSnapshot& env,
+std::string why_no_sbcast(const Site& site, const Request& request, const World& world,
                           Stage& stage) {
   const Scheduler* system = site.batch.scheduler;
   if (system == nullptr || system->broadcast.empty()) return "this is not a Slurm job";
-  const Result<std::string> program =
-      sys::find_program(std::string(system->broadcast), env.get("PATH"));
+  const Result<std::string> program = world.program(std::string(system->broadcast));
   if (!program) return fmt::format("{} is not on PATH", system->broadcast);
   stage.sbcast = *program;
   const int hosts = static_cast<int>(site.hosts.names.size());
@@ -60,9 +59,9 @@ struct ArchiveLayout {
   std::string root;
 };
 
-Result<ArchiveLayout> look_into(const std::string& archive) {
+Result<ArchiveLayout> look_into(const std::string& archive, const World& world) {
   const Result<sys::Captured> said =
-      sys::capture({"/bin/sh", "-c", kFindRoot, "sh", archive}, kFindSeconds);
+      world.capture({"/bin/sh", "-c", kFindRoot, "sh", archive}, kFindSeconds, nullptr);
   if (!said) return said.error();
   const std::string line(trim(said->out));
   const std::size_t colon = line.find(':');
@@ -74,28 +73,42 @@ Result<ArchiveLayout> look_into(const std::string& archive) {
 }
 
 // The same source has the same place on every node in every launch, so that it is found again.
-std::string id_of(const Stage& stage, const EnvSnapshot& env) {
-  struct stat info {};
-  stat(stage.source.c_str(), &info);
-  std::string key = fmt::format("{} {}", sys::real_path(stage.source), stage.old_prefix);
-  if (!stage.tree)
-    key += fmt::format(" {} {}.{}", info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+std::string id_of(const Stage& stage, const World& world) {
+  std::string key = fmt::format("{} {}", world.real_path(stage.source), stage.old_prefix);
+  if (!stage.tree) key += " " + world.stamp(stage.source);
   if (stage.method == "venv")
-    if (const Result<std::string> python = sys::find_program("python3", env.get("PATH")); python)
-      key += " " + *python;
+    if (const Result<std::string> python = world.program("python3"); python) key += " " + *python;
   return fmt::format("env-{:08x}{:08x}", fnv1a(key), fnv1a(key + "."));
 }
 
 // launch_copper.sh, or launch_copper_SITE.sh of the same folder; "" for none.
-std::string find_copper(const EnvSnapshot& env) {
-  const std::string path = env.get("PATH");
+std::string find_copper(const World& world) {
+  const std::string path = world.env.get("PATH");
   for (const std::string_view folder : split(path, ':')) {
-    const Result<std::vector<std::string>> names = sys::list_directory(std::string(folder));
+    const Result<std::vector<std::string>> names = world.list_directory(std::string(folder));
     if (folder.empty() || !names) continue;
     for (const std::string& name : *names)
       if (std::string file = fmt::format("{}/{}", folder, name);
-          name.starts_with("launch_copper") && name.ends_with(".sh") && sys::is_executable(file))
+          name.starts_with("launch_copper") && name.ends_with(".sh") && world.is_program(file))
         return file;
+  }
+  return "";
+}
+
+std::vector<std::string> names_in(const std::string& folder, const World& world) {
+  const Result<std::vector<std::string>> names = world.list_directory(folder);
+  return names ? *names : std::vector<std::string>();
+}
+
+// Not an empty one, which tells nothing; "" for none.
+std::string first_file(const std::string& folder, const World& world) {
+  for (const std::string& name : names_in(folder, world)) {
+    const std::string path = folder + "/" + name;
+    const bool below = world.is_directory(path);
+    std::string found = below ? first_file(path, world) : path;
+    const Result<std::string> text =
+        below || found.empty() ? Error{} : world.read_file(path, kMostOfFile);
+    if (below ? !found.empty() : !text || !text->empty()) return found;
   }
   return "";
 }
@@ -103,12 +116,10 @@ std::string find_copper(const EnvSnapshot& env) {
 // Copper shows every file below its mount point. A conda environment is activated from there; of a virtual environment
 // and of a directory of packages Python's search path alone names it.
 // https://github.com/argonne-lcf/copper
-Status complete_copper(const Request& request, const Site& site, Stage& stage) {
-  namespace fs = std::filesystem;
+Status complete_copper(const Request& request, const World& world, const Site& site, Stage& stage) {
   const std::string base = request.stage.to.empty() ? "/tmp" : request.stage.to;
-  stage.base = fs::absolute(fmt::format("{}/{}/copper", base, site.facts.user)).lexically_normal();
-  std::error_code failed;
-  if (fs::exists(stage.source + "/conda-meta/history", failed)) {
+  stage.base = world.absolute(fmt::format("{}/{}/copper", base, site.facts.user));
+  if (world.has(stage.source + "/conda-meta/history")) {
     stage.known_file = stage.source + "/conda-meta/history";
     stage.old_prefix = stage.source;
     stage.environment = stage.base + stage.source;
@@ -116,101 +127,98 @@ Status complete_copper(const Request& request, const Site& site, Stage& stage) {
     return Done{};
   }
   stage.packages = stage.base + stage.source;
-  if (fs::exists(stage.source + "/pyvenv.cfg", failed)) {
+  const std::string libraries = stage.source + "/lib";
+  if (world.has(stage.source + "/pyvenv.cfg")) {
     stage.known_file = stage.source + "/pyvenv.cfg";
-    for (const fs::directory_entry& entry : fs::directory_iterator(stage.source + "/lib", failed))
-      if (fs::exists(entry.path() / "site-packages", failed))
-        stage.packages = stage.base + (entry.path() / "site-packages").string();
+    for (const std::string& name : names_in(libraries, world))
+      if (const std::string folder = fmt::format("{}/{}/site-packages", libraries, name);
+          world.has(folder))
+        stage.packages = stage.base + folder;
     return Done{};
   }
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(stage.source, failed))
-    if (entry.is_regular_file(failed) && entry.file_size(failed) > 0) {
-      stage.known_file = entry.path();
-      return Done{};
-    }
+  stage.known_file = first_file(stage.source, world);
+  if (!stage.known_file.empty()) return Done{};
   return stage_error(fmt::format("--stage copper: \"{}\" has no files", stage.source),
                      "--venv DIR, --conda PREFIX, or --stage-from DIR");
 }
 
-Result<std::string> find_source(const Request& request, const EnvSnapshot& env, Stage& stage) {
+Result<std::string> find_source(const Request& request, const World& world) {
   const std::string& typed = request.stage.from;
-  if (typed.empty() && active_prefix(env).empty()) return std::string();
-  stage.source = typed.empty() ? active_prefix(env)
-                               : std::filesystem::absolute(typed).lexically_normal().string();
-  std::error_code failed;
-  const auto status = std::filesystem::status(stage.source, failed);
-  if (!std::filesystem::exists(status))
+  std::string source = typed.empty() ? active_prefix(world.env) : world.absolute(typed);
+  if (!source.empty() && !world.has(source))
     return Error{ErrorKind::not_found,
-                 fmt::format("--stage-from {}: there is no such file", stage.source),
+                 fmt::format("--stage-from {}: there is no such file", source),
                  "name an archive, an environment, or a requirements file"};
-  stage.tree = std::filesystem::is_directory(status);
-  return stage.source;
+  return source;
 }
 
 // --stage-to, the job's own directory of each node, the site's disk where it is there or this is no node, /tmp.
-std::string base_of(const Request& request, const EnvSnapshot& env, const Site& site) {
-  namespace fs = std::filesystem;
-  if (!request.stage.to.empty()) return fs::absolute(request.stage.to).lexically_normal();
-  if (std::string own = env.get("SLURM_TMPDIR"); own.starts_with('/')) return own;
+std::string base_of(const Request& request, const World& world, const Site& site) {
+  if (!request.stage.to.empty()) return world.absolute(request.stage.to);
+  if (std::string own = world.env.get("SLURM_TMPDIR"); own.starts_with('/')) return own;
   if (site.profile() == nullptr) return "/tmp";
   Facts facts;
   facts.job["user"] = site.facts.user;
-  std::error_code failed;
   const Result<std::string> disk = expand(site.profile()->job.local, facts);
-  return disk && !disk->empty() && (!site.is_here || fs::is_directory(*disk, failed)) ? *disk
-                                                                                      : "/tmp";
+  const bool usable = disk && !disk->empty() && (!site.is_here || world.is_directory(*disk));
+  return usable ? *disk : "/tmp";
 }
 
 // Fills in what follows from the method.
-Status complete(const Request& request, const EnvSnapshot& env, const Site& site, Stage& stage) {
-  stage.base = base_of(request, env, site);
+Status complete(const Request& request, const World& world, const Site& site, Stage& stage) {
+  stage.base = base_of(request, world, site);
   stage.keep = request.stage.keep;
   std::string kind = "venv";
   if (stage.tree) {
     stage.old_prefix = stage.source;
-    std::error_code failed;
-    if (std::filesystem::exists(stage.source + "/conda-meta", failed)) kind = "conda";
+    if (world.has(stage.source + "/conda-meta")) kind = "conda";
   } else {
-    stage.old_prefix = active_prefix(env);
+    stage.old_prefix = active_prefix(world.env);
     if (stage.method != "venv") {
-      Result<ArchiveLayout> layout = look_into(stage.source);
+      Result<ArchiveLayout> layout = look_into(stage.source, world);
       if (!layout) return layout.error();
       kind = layout->kind;
       stage.root = layout->root;
     }
   }
   stage.variable = kind == "conda" ? "CONDA_PREFIX" : "VIRTUAL_ENV";
-  stage.id = id_of(stage, env);
-  stage.environment = fmt::format("{}/hpclaunch-{}/{}{}", stage.base, sys::user_id(), stage.id,
+  stage.id = id_of(stage, world);
+  stage.environment = fmt::format("{}/hpclaunch-{}/{}{}", stage.base, world.user_id, stage.id,
                                   stage.root.empty() ? "" : "/" + stage.root);
   return Done{};
 }
 
-// Also fills in the source and the programs.
-Result<StageFacts> find_facts(const Request& request, const Site& site, const EnvSnapshot& env,
-                              Stage& stage) {
-  Result<std::string> source = find_source(request, env, stage);
-  if (!source) return source.error();
+// What is known before the choice, and the source and the programs.
+struct Known {
   StageFacts facts;
+  Stage stage;
+};
+
+Result<Known> find_facts(const Request& request, const Site& site, const World& world) {
+  Result<std::string> source = find_source(request, world);
+  if (!source) return source.error();
+  Known known;
+  auto& [facts, stage] = known;
+  stage.source = *source;
+  stage.tree = world.is_directory(stage.source);
   facts.nodes = request.nodes.value_or(static_cast<int>(site.hosts.names.size()));
   facts.requirements = source->ends_with(".txt");
   facts.source = *source;
   facts.tree = stage.tree;
-  stage.copper = find_copper(env);
+  stage.copper = find_copper(world);
   facts.copper = !stage.copper.empty();
-  facts.no_sbcast = why_no_sbcast(site, request, env, stage);
-  return facts;
+  facts.no_sbcast = why_no_sbcast(site, request, world, stage);
+  return known;
 }
 
 }  // namespace
 
-std::string useful_stage(const Request& request, const Site& site, const EnvSnapshot& env) {
-  Stage stage;
-  Result<StageFacts> facts = find_facts(request, site, env, stage);
-  if (!facts || facts->source.empty()) return "--stage auto, with --venv DIR or --conda NAME";
-  facts->nodes =
-      std::max(facts->nodes, kFewestNodes);  // what was measured decides, not their number
-  const Result<StageMethod> method = choose_stage("auto", *facts);
+std::string useful_stage(const Request& request, const Site& site, const World& world) {
+  Result<Known> known = find_facts(request, site, world);
+  if (!known || known->facts.source.empty()) return "--stage auto, with --venv DIR or --conda NAME";
+  StageFacts& facts = known->facts;
+  facts.nodes = std::max(facts.nodes, kFewestNodes);  // what was measured decides, not their number
+  const Result<StageMethod> method = choose_stage("auto", facts);
   return "--stage " + (method ? method->name : "auto");
 }
 
@@ -250,29 +258,28 @@ Result<StageMethod> choose_stage(const std::string& typed, const StageFacts& fac
   return chosen("copy", fmt::format("{}; {}", where, facts.no_sbcast));
 }
 
-Result<std::optional<Setting>> find_stage(const Request& request, const Site& site,
-                                          const EnvSnapshot& env, Prepared& prepared) {
+Result<ChosenStage> find_stage(const Request& request, const Site& site, const World& world) {
   const std::string& typed = request.stage.method;
-  if (typed.empty()) return std::optional<Setting>();
-  Stage stage;
-  const Result<StageFacts> facts = find_facts(request, site, env, stage);
-  if (!facts) return facts.error();
-  const Result<StageMethod> method = choose_stage(typed, *facts);
+  if (typed.empty()) return ChosenStage{};
+  Result<Known> known = find_facts(request, site, world);
+  if (!known) return known.error();
+  const Result<StageMethod> method = choose_stage(typed, known->facts);
   if (!method) return method.error();
+  Stage stage;
   if (method->name != "none") {
+    stage = std::move(known->stage);
     stage.method = method->name;
     stage.seconds = request.stage.seconds.value_or(kFindSeconds);
-    const Status done = stage.method == "copper" ? complete_copper(request, site, stage)
-                                                 : complete(request, env, site, stage);
+    const Status done = stage.method == "copper" ? complete_copper(request, world, site, stage)
+                                                 : complete(request, world, site, stage);
     if (!done) return done.error();
-    prepared.stage = stage;
   }
   std::string why = method->why;
   if (!stage.method.empty())
     why += fmt::format("; {} to {}", stage.source,
                        stage.environment.empty() ? stage.packages : stage.environment);
   Decision decision(typed == "auto" ? Layer::computed : Layer::command_line, method->name, {}, why);
-  return std::optional<Setting>(Setting{"stage", {std::move(decision)}});
+  return ChosenStage{std::move(stage), Setting{"stage", {std::move(decision)}}};
 }
 
 EnvSnapshot staged_environment(const EnvSnapshot& env, const Stage& stage) {

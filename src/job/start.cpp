@@ -41,12 +41,12 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
     const auto limit = fmt::format("{}", most > 0 ? std::min(most, kMpsSeconds) : kMpsSeconds);
     const std::vector<std::string> before = mps_command({"rank", limit});
     plan.command.insert(plan.command.begin(), before.begin(), before.end());
-    Result<Argv> rendered = launch_line(prepared, plan);
+    Result<Argv> rendered = launch_line(prepared.container, prepared.launcher, prepared.shim, plan);
     if (!rendered) return rendered.error();
     line = *std::move(rendered);
   }
   if (prepared.launcher.launcher->traits.built_in) {
-    const Entered entered = enter(prepared, plan);
+    const Entered entered = enter(prepared.container, prepared.shim, plan);
     return sys::run_local(entered.plan, launch_environment(plan, env), entered.first);
   }
   if (std::string& logs = plan.output.log_dir;
@@ -89,7 +89,7 @@ bool past_signal(const TimeLimitSignal& signal) {
 }
 
 // Each attempt gets its own entry, also where the next one cannot be planned.
-Result<sys::Ending> start_attempts(Prepared& prepared, const StageLines& lines,
+Result<sys::Ending> start_attempts(Prepared prepared, const StageLines& lines,
                                    std::vector<Attempt>& attempts) {
   const int most =
       prepared.means == nullptr ? 0 : prepared.means->input.request.max_restarts.value_or(0);
@@ -103,10 +103,12 @@ Result<sys::Ending> start_attempts(Prepared& prepared, const StageLines& lines,
     if (static_cast<int>(made) > most || !can_restart(*ending) ||
         past_signal(prepared.plan.time_limit_signal) || sys::held_signal() != 0)
       return ending;
-    if (const Status planned = plan_restart(prepared); !planned) {
-      lines(fmt::format("no restart: {}", planned.error().message), true);
+    Result<Prepared> next = plan_restart(prepared, static_cast<int>(made));
+    if (!next) {
+      lines(fmt::format("no restart: {}", next.error().message), true);
       return ending;
     }
+    prepared = *std::move(next);
     lines(fmt::format("restart {} of {}, after {}", made, most, failure_text(*ending)), true);
   }
 }
@@ -131,7 +133,7 @@ Result<NodeStep> node_step(const Prepared& prepared, std::vector<std::string> co
   return NodeStep{*std::move(argv), launch_environment(plan, prepared.env)};
 }
 
-Result<sys::Ending> start(Prepared& prepared, const StageLines& lines,
+Result<sys::Ending> start(const Prepared& prepared, const StageLines& lines,
                           std::vector<Attempt>& attempts) {
   const auto ranks = [&] { return start_attempts(prepared, lines, attempts); };
   return prepared.stage.method.empty() ? ranks() : staged(prepared, lines, ranks);

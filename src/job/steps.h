@@ -17,7 +17,10 @@ using Diagnostics = std::vector<Diagnostic>;
 
 /// The request with its short forms spelled out: --env and --env-file become --set, "-m MODULE" and a script without
 /// "#!" get the python of PATH. Errors: those of the file; `usage` for a variable that is not set; `program_not_found`.
-Result<Request> spelled_out(Request request, const EnvSnapshot& env, Diagnostics& diagnostics);
+Result<Request> spelled_out(Request request, const World& world, Diagnostics& diagnostics);
+
+/// The request without what only the job can answer: what a batch script asks for is known before.
+Request before_the_job(Request request);
 
 /// One rank per node, not bound, with the constants of the job.
 Plan one_rank_per_node(const Plan& plan);
@@ -38,8 +41,8 @@ struct NodeStep {
 /// Errors: as the launcher's render and encode_wire.
 Result<NodeStep> node_step(const Prepared& prepared, std::vector<std::string> command);
 
-bool is_here(std::string_view host);    ///< a name of this machine
-bool only_here(const HostList& hosts);  ///< this machine is the one host
+bool is_here(std::string_view host, const World& world);    ///< a name of this machine
+bool only_here(const HostList& hosts, const World& world);  ///< this machine is the one host
 HostList invented_hosts(
     int nodes, HostNames known = {});  ///< for plans away from the site; the known ones first
 int requested_nodes(const Request& request);  ///< 1 when neither nodes nor ranks were typed
@@ -47,19 +50,19 @@ int requested_nodes(const Request& request);  ///< 1 when neither nodes nor rank
 /// --hostfile, else the batch system's list, else this machine. Runs the command or reads the file
 /// that the batch system's row names. Errors: as parse_host_file and Scheduler::hosts;
 /// `unsupported` for a list that cannot be read.
-Result<HostList> find_hosts(const Request& request, const EnvSnapshot& env, const BatchJob& batch);
+Result<HostList> find_hosts(const Request& request, const World& world, const BatchJob& batch);
 
 /// Runs what a row of the batch systems names, the program found on PATH. Errors: as sys::find_program and sys::capture.
-Result<sys::Captured> ask_batch_system(std::vector<std::string> question, const EnvSnapshot& env);
+Result<sys::Captured> ask_batch_system(std::vector<std::string> question, const World& world);
 
 struct ChosenProfile {
-  std::optional<Profile> profile;
-  std::string why;  ///< for the plan's "profile" choice
+  std::shared_ptr<const Profile> profile;  ///< nullptr: none
+  std::string why;                         ///< for the plan's "profile" choice
 };
 
 /// `ref` is --profile, "" for none typed. `hosts`: this machine's and the job's. Errors: as
 /// load_profile; `usage` when two sites are detected.
-Result<ChosenProfile> choose_profile(const std::string& ref, const EnvSnapshot& env,
+Result<ChosenProfile> choose_profile(const std::string& ref, const World& world,
                                      const std::vector<std::string>& hosts, bool in_job,
                                      Diagnostics& diagnostics);
 
@@ -77,17 +80,8 @@ struct Site {
   const NodeModel* model = nullptr;  ///< of `chosen`
   bool is_here = false;              ///< this machine is a node of the job
 
-  const Profile* profile() const { return chosen.profile ? &*chosen.profile : nullptr; }
+  const Profile* profile() const { return chosen.profile.get(); }
 };
-
-/// From what the plan was made.
-struct Means {
-  Site site;
-  PlanInput input;  ///< points into `site`
-};
-
-/// Plans the next attempt: restart count and, unless the user chose one, a new MASTER_PORT. Errors: as prepare.
-Status plan_restart(Prepared& prepared);
 
 /// What another attempt needs: a rank or a node failed by itself, and nobody asked the job to end.
 bool can_restart(const sys::Ending& ending);
@@ -99,12 +93,11 @@ std::string failure_text(const sys::Ending& ending);
 /// it left one. What it was; "" for anything else.
 std::string same_fault(const std::vector<Attempt>& attempts);
 
-JobFacts job_facts(const BatchJob& batch, const EnvSnapshot& env);
+JobFacts job_facts(const BatchJob& batch, const World& world);
 
-/// Fills `site`, which must not move afterwards: `model` points into it. Hosts are invented where a
-/// profile is planned for away from its site, and only shown.
-Status find_site(const Request& request, const EnvSnapshot& env, Purpose purpose, Site& site,
-                 Diagnostics& diagnostics);
+/// Hosts are invented where a profile is planned for away from its site, and only shown.
+Result<Site> find_site(const Request& request, const World& world, Purpose purpose,
+                       Diagnostics& diagnostics);
 
 /// The MPI library that a program is linked with.
 struct MpiLibrary {
@@ -115,7 +108,7 @@ struct MpiLibrary {
 };
 
 /// By the program's ELF file; for a Python script that imports mpi4py, by the extension in its environment.
-MpiLibrary mpi_of(const std::vector<std::string>& command, const EnvSnapshot& env);
+MpiLibrary mpi_of(const std::vector<std::string>& command, const World& world);
 
 bool fits(const Launcher& launcher, const MpiLibrary& mpi);
 /// A plugin of srun's --mpi is the wanted one, or a version of it: "pmix_v4" is pmix.
@@ -123,7 +116,7 @@ bool serves_type(std::string_view wanted, std::string_view type);
 
 /// "mpi-mismatch": every rank would be alone in its MPI_COMM_WORLD.
 void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Request& request,
-               const EnvSnapshot& env, const Plan& plan, Diagnostics& diagnostics);
+               const World& world, const Plan& plan, Diagnostics& diagnostics);
 
 /// --launcher, else `preferred` (the profile's, "" for none), else the local one when the only node
 /// is this machine, else the batch system's own, else the first known one on PATH.
@@ -133,16 +126,42 @@ void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Requ
 /// run only where several launchers share the program's name and none was named. Errors: `usage`
 /// for an unknown name, `program_not_found` with what was found instead.
 /// Where nothing is typed or preferred, one that fits `mpi` goes before one that does not.
-Result<ChosenLauncher> choose_launcher(const Request& request, const EnvSnapshot& env,
-                                       const Site& site, const std::string& preferred,
-                                       const MpiLibrary& mpi, bool must_exist);
+Result<ChosenLauncher> choose_launcher(const Request& request, const World& world, const Site& site,
+                                       const std::string& preferred, const MpiLibrary& mpi,
+                                       bool must_exist);
 
 /// `usage` for a name that no launcher has; `who` begins the message.
 Error unknown_launcher(const std::string& wanted, std::string_view who);
 
-/// `lock`: see sys::PortClaim. Errors: as sys::claim_port. A given port that is taken becomes a diagnostic.
-Result<Rendezvous> choose_rendezvous(const Request& request, const EnvSnapshot& env,
-                                     const Site& site, int& lock, Diagnostics& diagnostics);
+struct Meeting {
+  Rendezvous point;
+  int port_lock = -1;  ///< see sys::PortClaim
+};
+
+/// Errors: as sys::claim_port. A given port that is taken becomes a diagnostic.
+Result<Meeting> choose_rendezvous(const Request& request, const World& world, const Site& site,
+                                  Diagnostics& diagnostics);
+
+/// --container, before the plan is known.
+struct ChosenContainer {
+  ContainerUse use;  ///< without an engine: none
+  std::string why;   ///< why this engine
+};
+
+/// From what the plan was made.
+struct Means {
+  std::shared_ptr<const World> world;
+  Site site;
+  PlanInput input;
+  MpiLibrary mpi;
+  ChosenLauncher launcher;
+  ChosenContainer container;
+  std::string shim;
+  int port_lock = -1;
+};
+
+/// The next attempt: with its number and, unless the user chose one, a new MASTER_PORT. Errors: as prepare.
+Result<Prepared> plan_restart(const Prepared& before, int restart);
 
 // ---- --signal SIGNAL@SECONDS --------------------------------------------------------------------
 
@@ -160,10 +179,9 @@ struct AllocationEnd {
   std::string source;           ///< "squeue: 3600 s left"
 };
 
-/// --ends-in, else the batch system's variable, else its command. `now`: UNIX time. Errors: `usage`
-/// when the end is unknown.
-Result<AllocationEnd> allocation_end(const std::string& ends_in, const EnvSnapshot& env,
-                                     const BatchJob& batch, long long now);
+/// --ends-in, else the batch system's variable, else its command. Errors: `usage` when the end is unknown.
+Result<AllocationEnd> allocation_end(const std::string& ends_in, const World& world,
+                                     const BatchJob& batch);
 
 struct PlannedSignal {
   TimeLimitSignal signal;
@@ -176,24 +194,24 @@ Result<PlannedSignal> plan_signal(const SignalRequest& wanted, const AllocationE
                                   long long now, Diagnostics& diagnostics);
 
 /// All of it; without a signal when --signal was not typed.
-Result<PlannedSignal> find_signal(const Request& request, const EnvSnapshot& env,
-                                  const BatchJob& batch, Diagnostics& diagnostics);
+Result<PlannedSignal> find_signal(const Request& request, const World& world, const BatchJob& batch,
+                                  Diagnostics& diagnostics);
 
 /// "2026-11-21T22:00:05Z"
 std::string utc(long long unix_time);
 
 /// What is wrong with MASTER_ADDR as seen from here. A given name is looked up before a start, and in plans for this
 /// machine.
-void check_address(const Plan& plan, const Request& request, Purpose purpose,
+void check_address(const Plan& plan, const Request& request, const World& world, Purpose purpose,
                    Diagnostics& diagnostics);
 
 /// A login node, by the profile or by a batch system that is installed here. Errors: `usage` before a start
 /// without --force; else a diagnostic.
-Status check_allocation(const Request& request, const EnvSnapshot& env, const Site& site,
+Status check_allocation(const Request& request, const World& world, const Site& site,
                         Purpose purpose, Diagnostics& diagnostics);
 
 /// The batch system that this machine can submit to: its configuration and its command are here. nullptr: none.
-const Scheduler* installed(const EnvSnapshot& env);
+const Scheduler* installed(const World& world);
 
 /// What every job of the site needs, where `options` does not say so. Errors: as choose_queue, where no queue is named.
 Status add_job_needs(const JobNeeds& needs, JobOptions& options);

@@ -60,6 +60,7 @@ class Follower {
       : system_(*script.scheduler),
         id_(id),
         session_(session),
+        world_(this_world(session.env)),
         pace_(session.env),
         signals_(sys::hold({SIGINT, SIGTERM, SIGHUP})) {
     name_output(script.output.empty() ? std::string(system_.output_name) : script.output);
@@ -134,7 +135,7 @@ class Follower {
       std::vector<std::string> words;
       for (const std::string_view word : question.command)
         words.emplace_back(word == "{job}" ? id_ : word);
-      const Result<sys::Captured> got = ask_batch_system(std::move(words), session_.env);
+      const Result<sys::Captured> got = ask_batch_system(std::move(words), world_);
       if (got && got->status == 0)
         if (std::optional<JobState> state = question.read(got->out)) return state;
       if (got && (got->err + got->out).find(system_.unknown_job) != std::string::npos)
@@ -154,7 +155,7 @@ class Follower {
       words.emplace_back(word == "{queue}" ? now.queue : word);
     }
     if (words.empty()) return "";
-    const Result<sys::Captured> got = ask_batch_system(std::move(words), session_.env);
+    const Result<sys::Captured> got = ask_batch_system(std::move(words), world_);
     return got && got->status == 0 ? place_in_queue(got->out, id_) : "";
   }
 
@@ -226,6 +227,7 @@ class Follower {
   const Scheduler& system_;
   const std::string& id_;
   Session& session_;
+  World world_;
   Pace pace_;
   sys::Signals signals_;
   std::vector<sys::GrowingFile> outputs_;  // names that the file may have

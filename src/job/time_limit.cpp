@@ -42,14 +42,14 @@ std::optional<long long> c_time(const std::string& text) {
   return at;
 }
 
-Result<AllocationEnd> ask_for_end(const BatchJob& batch, const EnvSnapshot& env, long long now) {
+Result<AllocationEnd> ask_for_end(const BatchJob& batch, const World& world, long long now) {
   if (batch.scheduler == nullptr || batch.scheduler->ask_time_left.empty())
     return Error{ErrorKind::usage, "not in a job of a batch system that reports its end"};
   std::vector<std::string> question;
   for (const std::string_view word : batch.scheduler->ask_time_left)
     question.emplace_back(word == "{job}" ? batch.id : word);
   const std::string& name = question.front();
-  const Result<sys::Captured> text = ask_batch_system(question, env);
+  const Result<sys::Captured> text = ask_batch_system(question, world);
   if (!text) return text.error();
   const std::optional<TimeLeft> left = batch.scheduler->time_left(text->out);
   if (left && !left->seconds) return AllocationEnd{std::nullopt, name + ": no limit"};
@@ -94,8 +94,9 @@ Result<SignalRequest> parse_signal(const std::string& text) {
   return wanted;
 }
 
-Result<AllocationEnd> allocation_end(const std::string& ends_in, const EnvSnapshot& env,
-                                     const BatchJob& batch, long long now) {
+Result<AllocationEnd> allocation_end(const std::string& ends_in, const World& world,
+                                     const BatchJob& batch) {
+  const long long now = world.clock();
   if (!ends_in.empty()) {
     const std::optional<long> left = parse_duration(ends_in);
     if (left) return AllocationEnd{now + *left, fmt::format("--ends-in {}", ends_in)};
@@ -104,7 +105,7 @@ Result<AllocationEnd> allocation_end(const std::string& ends_in, const EnvSnapsh
   }
   if (batch.ends_at)
     return AllocationEnd{*batch.ends_at, std::string(batch.scheduler->end_variable)};
-  Result<AllocationEnd> answer = ask_for_end(batch, env, now);
+  Result<AllocationEnd> answer = ask_for_end(batch, world, now);
   if (answer) return answer;
   return Error{ErrorKind::usage,
                fmt::format("--signal: end of the allocation unknown: {}", answer.error().message),
@@ -144,17 +145,16 @@ Result<PlannedSignal> plan_signal(const SignalRequest& wanted, const AllocationE
   return planned;
 }
 
-Result<PlannedSignal> find_signal(const Request& request, const EnvSnapshot& env,
-                                  const BatchJob& batch, Diagnostics& diagnostics) {
+Result<PlannedSignal> find_signal(const Request& request, const World& world, const BatchJob& batch,
+                                  Diagnostics& diagnostics) {
   if (request.signal.empty() && !request.ends_in.empty())
     return Error{ErrorKind::usage, "--ends-in needs --signal", "--signal USR1@300"};
   if (request.signal.empty()) return PlannedSignal{};
   const Result<SignalRequest> wanted = parse_signal(request.signal);
   if (!wanted) return wanted.error();
-  const long long now = time(nullptr);
-  const Result<AllocationEnd> end = allocation_end(request.ends_in, env, batch, now);
+  const Result<AllocationEnd> end = allocation_end(request.ends_in, world, batch);
   if (!end) return end.error();
-  return plan_signal(*wanted, *end, now, diagnostics);
+  return plan_signal(*wanted, *end, world.clock(), diagnostics);
 }
 
 }  // namespace hpclaunch::job

@@ -167,7 +167,7 @@ Result<Argv> report_line_of(Plan plan, const Prepared& prepared, Observed& seen)
   if (!wire) return wire.error();
   plan.wire = std::move(*wire);
   seen.env = launch_environment(plan, env);
-  return launch_line(prepared, std::move(plan));
+  return launch_line(prepared.container, prepared.launcher, prepared.shim, std::move(plan));
 }
 
 // Of which no rank has reported; "" for none.
@@ -318,6 +318,14 @@ Result<Verification> verify(const Prepared& prepared, const ReportTime& time,
   if (!time.module.empty()) python = python_for(plan, env);
   if (!python) return python.error();
   return ask_ranks(plan, prepared, std::move(asked), *python, time.limit_seconds, other, "no rank");
+}
+
+Result<Prepared> with_container_tried(Prepared prepared) {
+  Result<ContainerUse> made = with_bind_targets(std::move(prepared.container));
+  if (!made) return made.error();
+  prepared.container = *std::move(made);
+  if (const Status tried = try_container(prepared); !tried) return tried.error();
+  return prepared;
 }
 
 Status try_container(const Prepared& prepared) {

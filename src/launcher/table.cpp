@@ -79,7 +79,7 @@ std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
 }
 
 std::optional<LauncherIdentity> identify_launcher_by_path(
-    std::string_view real_path, bool (*is_executable)(const std::string& path)) {
+    std::string_view real_path, const std::function<bool(const std::string& path)>& is_executable) {
   if (auto found = by_folder(real_path)) return found;
   const std::string_view name = real_path.substr(real_path.rfind('/') + 1);
   const std::string folder(real_path.substr(0, real_path.size() - name.size()));

@@ -17,6 +17,17 @@ std::map<std::string, std::string> parse_variables(const Item& at) {
   return variables;
 }
 
+/// Names alone, or each with a text: {"job.env": "A=1\n"}.
+std::map<std::string, std::string> parse_named(const Item& at) {
+  std::map<std::string, std::string> named;
+  if (at->kind == Json::Kind::object)
+    for (const Item& one : at.members("texts"))
+      named[one->key] = one->kind == Json::Kind::string ? one->text : one.text();
+  else
+    for (std::string& name : at.texts()) named[std::move(name)] = "";
+  return named;
+}
+
 /// Lists of numbers, one per rank, ':' between.
 std::optional<std::string> parse_lists(const Item& at) {
   if (!at) return std::nullopt;
@@ -56,6 +67,11 @@ Case parse_case(const Item& at) {
   one.options = at["options"].texts();
   one.env = parse_variables(at["env"]);
   one.hosts = at["hosts"].texts();
+  one.programs = parse_named(at["programs"]);
+  one.files = parse_named(at["files"]);
+  one.launcher_version = at["launcher_version"].text();
+  one.user = at["user"].text();
+  one.job_id = at["job_id"].text();
   one.program = at["program"].texts();
   if (const Item argv = at["argv"]) one.argv = argv.texts();
   one.argv_has = at["argv_has"].texts();

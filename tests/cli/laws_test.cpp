@@ -186,7 +186,7 @@ TEST_CASE("identities are planned under every launcher, in and out of a job") {
   with.scheduler = "slurm";
   const auto planned = [](const Profile& profile) {
     Suite suite;
-    check_invariants(profile, suite);
+    check_invariants(std::make_shared<const Profile>(profile), suite);
     for (const Check& check : suite.checks) {
       INFO(check.name << (check.diagnostics.empty() ? "" : check.diagnostics.front().message));
       CHECK((check.diagnostics.empty() || check.name.starts_with("known-variable")));
@@ -207,7 +207,7 @@ TEST_CASE("plans for a large node grow with the root of its cores") {
     const ParsedProfile parsed = parse_profile(text, "x");
     REQUIRE(parsed.problems.empty());
     Suite suite;
-    check_invariants(parsed.profile, suite);
+    check_invariants(std::make_shared<const Profile>(parsed.profile), suite);
     return suite.plans;
   };
   const long small = plans(32);

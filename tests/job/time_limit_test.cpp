@@ -29,8 +29,9 @@ TEST_CASE("signals that --signal accepts", "[signal]") {
 
 TEST_CASE("when the allocation ends", "[signal]") {
   const auto end = [](const std::string& typed, std::vector<std::string> env) {
-    const EnvSnapshot snapshot(std::move(env));
-    return allocation_end(typed, snapshot, find_batch(snapshot), 1000);
+    World world = this_world(EnvSnapshot(std::move(env)));
+    world.clock = [] { return 1000LL; };
+    return allocation_end(typed, world, find_batch(world.env));
   };
   CHECK(end("01:00:00", {"SLURM_JOB_END_TIME=5"})->at == 4600);
   CHECK(end("", {"SLURM_JOB_END_TIME=5000", "SLURM_JOB_ID=1"})->at == 5000);

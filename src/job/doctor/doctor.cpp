@@ -26,7 +26,7 @@ std::string scheduler_text(const EnvSnapshot& env) {
   const BatchJob batch = find_batch(env);
   if (batch.scheduler != nullptr)
     return fmt::format("{}, job {}", batch.scheduler->title, batch.id);
-  const Scheduler* const here = installed(env);
+  const Scheduler* const here = installed(this_world(env));
   return here == nullptr ? "none" : fmt::format("{}, outside a job", here->title);
 }
 
@@ -81,7 +81,7 @@ void examine_libraries(Examination& doctor, const std::string& python, bool only
 std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
                                const DoctorSubject& subject) {
   std::vector<DoctorRow> rows;
-  const Result<Prepared> prepared = prepare(request, env, Purpose::show);
+  const Result<Prepared> prepared = prepare(request, this_world(env), Purpose::show);
   const EnvSnapshot job = prepared ? launch_environment(prepared->plan, prepared->env) : env;
   Examination doctor(job, rows);
   const std::vector<Nic> none;
