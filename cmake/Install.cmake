@@ -43,7 +43,7 @@ if(TARGET hpclaunch)
   endforeach()
 endif()
 install(PROGRAMS ${HPCLAUNCH_SHIM} DESTINATION libexec/hpclaunch)
-install(FILES src/job/start/sitecustomize.py DESTINATION libexec/hpclaunch/start)
+install(FILES src/start/hook/sitecustomize.py DESTINATION libexec/hpclaunch/start)
 install(DIRECTORY profiles/ DESTINATION share/hpclaunch/profiles FILES_MATCHING PATTERN "*.json" PATTERN "README.md")
 # README.md beside docs/ and examples/, as in the sources: their relative links hold in the installed tree.
 set(_doc share/doc/hpclaunch)

@@ -13,25 +13,30 @@ import re
 import sys
 import tempfile
 
-FLOORS = [  # docs/architecture.md: a module sees lower floors only; authoring sees job beside it, catalogue knowledge
+FLOORS = [  # docs/architecture.md: a module sees lower floors only; doctor and authoring stand on world, catalogue beside knowledge
     "base shim",
     "model",
     "profile knowledge scheduler launcher sys catalogue",
     "plan check lint render probe",
-    "job authoring",
+    "world",
+    "doctor authoring",
+    "start",
     "cli",
 ]
 FLOOR_OF = {module: floor for floor, modules in enumerate(FLOORS) for module in modules.split()}
-BESIDE = {("authoring", "job"), ("catalogue", "knowledge")}
+BESIDE = {("catalogue", "knowledge")}
 
 PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "result.h": "base", "cpuset.h": "base", "text.h": "base",
     "topology.h": "model", "env.h": "model", "plan.h": "model", "request.h": "model", "hosts.h": "model",
     "rank_report.h": "model", "diagnostic.h": "model", "device_vendor.h": "model", "launcher_traits.h": "model",
     "json_reader.h": "model",
-    "profile.h": "profile", "knowledge.h": "knowledge", "scheduler.h": "scheduler", "launcher.h": "launcher",
+    "profile.h": "profile", "golden_case.h": "profile", "knowledge.h": "knowledge", "scheduler.h": "scheduler", "launcher.h": "launcher",
     "sys.h": "sys", "events.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "lint.h": "lint", "render.h": "render",
-    "probe.h": "probe", "job.h": "job", "world.h": "job", "paths.h": "job", "authoring.h": "authoring",
+    "probe.h": "probe", "authoring.h": "authoring", "doctor.h": "doctor",
+    "world.h": "world", "prepared.h": "world", "launch.h": "world", "session.h": "world", "site_profiles.h": "world",
+    "frameworks.h": "world", "paths.h": "world", "batch.h": "world",
+    "start.h": "start", "run_record.h": "start", "verify.h": "start", "submit.h": "start",
 }
 MAX_PUBLIC = len(PUBLIC)
 
@@ -43,10 +48,12 @@ SEES = {  # module -> modules whose public headers it may include
     "plan": "base model profile knowledge", "check": "base model profile knowledge launcher",
     "lint": "base model knowledge scheduler launcher",
     "render": "base model", "probe": "base model sys",
-    "job": "base model profile knowledge scheduler launcher sys plan check render probe",
-    "authoring": "base model profile knowledge scheduler launcher sys plan check render probe job",
+    "world": "base model profile knowledge scheduler launcher sys plan check render probe",
+    "doctor": "base model profile knowledge scheduler launcher sys probe world",
+    "start": "base model scheduler launcher sys plan check render world doctor",
+    "authoring": "base model profile knowledge scheduler launcher sys plan check render probe world",
     # A command line: no batch system, no launcher, no probe.
-    "cli": "base model profile knowledge sys check lint render job authoring",
+    "cli": "base model profile knowledge sys check lint render world doctor start authoring",
     "shim": "",
     # hpclaunch-catalogue, which compiles profiles/variables/ at build time; no part of the program.
     "catalogue": "base model knowledge",
@@ -66,7 +73,9 @@ PURPOSE = {  # module -> what it is for, in six words; scripts/house draws docs/
     "lint": "finds mistakes in batch scripts",
     "render": "tables, explanations, shell formats, pictures",
     "probe": "the live node as a Topology",
-    "job": "prepares, starts and verifies a job",
+    "world": "asks a machine, prepares a job",
+    "doctor": "examines this machine for a job",
+    "start": "stages, starts, ends and verifies jobs",
     "authoring": "creates, shows and tests site profiles",
     "cli": "commands, options, help, completion",
     "shim": "freestanding, between launcher and rank",
@@ -230,10 +239,11 @@ PLANTED = [  # (file, text, what the report must contain; "" where nothing may b
     ("src/launcher/a.cpp", '#include "hpclaunch/launcher_traits.h"\n', ""),
     ("src/scheduler/a.cpp", '#include "hpclaunch/sys.h"\n', "scheduler may not see sys"),
     ("src/scheduler/a.cpp", "#include <ctime>\n", "may not include <ctime>"),
-    ("src/job/a.cpp", '#include "hpclaunch/wire.h"\n#include "hpclaunch/probe.h"\n', ""),
-    ("src/job/a.cpp", '#include "cli/parser.h"\n', "is private to cli"),
-    ("src/authoring/a.cpp", '#include "hpclaunch/job.h"\n', ""),
-    ("src/job/a.cpp", '#include "hpclaunch/authoring.h"\n', "job may not see authoring"),
+    ("src/world/a.cpp", '#include "hpclaunch/wire.h"\n#include "hpclaunch/probe.h"\n', ""),
+    ("src/start/a.cpp", '#include "cli/parser.h"\n', "is private to cli"),
+    ("src/authoring/a.cpp", '#include "hpclaunch/prepared.h"\n', ""),
+    ("src/world/a.cpp", '#include "hpclaunch/start.h"\n', "world may not see start"),
+    ("src/start/a.cpp", '#include "hpclaunch/authoring.h"\n', "start may not see authoring"),
     ("src/cli/a.cpp", '#include "hpclaunch/scheduler.h"\n', "cli may not see scheduler"),
     ("src/probe/a.cpp", '#include "hpclaunch/render.h"\n', "probe may not see render"),
     ("src/probe/a.cpp", '#include "hpclaunch/sys.h"\n#include <hwloc.h>\n', ""),
@@ -251,7 +261,7 @@ PLANTED = [  # (file, text, what the report must contain; "" where nothing may b
     ("src/cli/a.cpp", "struct A { virtual ~A(); };\n", "no virtual functions"),
     ("src/cli/a.cpp", "// works on Frontier\n", "names a site (Frontier)"),
     ("src/cli/a.cpp", "int frontiers = 0;\n", ""),
-    ("src/job/a.cpp", 'if (launcher.name == "slurm") use();\n', "add a trait"),
+    ("src/world/a.cpp", 'if (launcher.name == "slurm") use();\n', "add a trait"),
     ("src/launcher/a.cpp", 'if (name == "slurm") use();\n', ""),
     ("src/cli/a.cpp", "int x;\n" * (MAX_LINES + 1), "split it"),
     ("src/cli/a.cpp", "#include <hpclaunch/plan.h>\n", "with quotes"),

@@ -10,12 +10,16 @@
 #include <utility>
 #include <vector>
 
+#include "hpclaunch/diagnostic.h"
 #include "hpclaunch/env.h"
+#include "hpclaunch/golden_case.h"
 #include "hpclaunch/probe.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/sys.h"
 
 namespace hpclaunch::job {
+
+using Diagnostics = std::vector<Diagnostic>;
 
 /// `program`: a regular file that may be executed.
 enum class FileKind { nothing, file, program, directory };

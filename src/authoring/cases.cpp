@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "authoring/command.h"
-#include "hpclaunch/job.h"
 #include "hpclaunch/json_reader.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"

@@ -9,7 +9,9 @@
 
 #include "hpclaunch/authoring.h"
 #include "hpclaunch/diagnostic.h"
-#include "hpclaunch/job.h"
+#include "hpclaunch/prepared.h"
+#include "hpclaunch/session.h"
+#include "hpclaunch/site_profiles.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/render.h"
 

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "authoring/command.h"
-#include "hpclaunch/job.h"
 #include "hpclaunch/scheduler.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hpclaunch/env.h"
-#include "hpclaunch/job.h"
+#include "hpclaunch/prepared.h"
 #include "hpclaunch/topology.h"
 
 namespace hpclaunch::authoring {

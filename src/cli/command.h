@@ -4,7 +4,8 @@
 #include <span>
 
 #include "cli/parser.h"
-#include "hpclaunch/job.h"
+#include "hpclaunch/prepared.h"
+#include "hpclaunch/session.h"
 
 namespace hpclaunch::cli {
 

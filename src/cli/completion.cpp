@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/launcher_traits.h"
+#include "hpclaunch/site_profiles.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {

@@ -1,3 +1,5 @@
+#include "hpclaunch/doctor.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 
 #include "cli/command.h"
 #include "hpclaunch/text.h"
+#include "hpclaunch/verify.h"
 
 namespace hpclaunch::cli {
 

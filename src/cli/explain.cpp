@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "hpclaunch/frameworks.h"
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
 

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "hpclaunch/launcher_traits.h"
 #include "hpclaunch/text.h"
+#include "hpclaunch/verify.h"
 
 namespace hpclaunch::cli {
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "hpclaunch/frameworks.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "hpclaunch/run_record.h"
 #include "hpclaunch/sys.h"
+#include "hpclaunch/verify.h"
 
 namespace hpclaunch::cli {
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "hpclaunch/submit.h"
 
 namespace hpclaunch::cli {
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "cli/torchrun.h"
+#include "hpclaunch/frameworks.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {

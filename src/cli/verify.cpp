@@ -1,3 +1,5 @@
+#include "hpclaunch/verify.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 
 #include "cli/command.h"
 #include "hpclaunch/rank_report.h"
+#include "hpclaunch/start.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {

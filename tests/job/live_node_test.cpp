@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "job/node.h"
+#include "world/node.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;

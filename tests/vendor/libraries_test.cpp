@@ -63,7 +63,7 @@ TEST_CASE("every device vendor is in each place that names vendors", "[vendor][p
     expect_in("src/probe/hwloc_io.cpp", in_quotes(name), "a row of kNames, for hwloc's XML");
     expect_in("src/profile/parse.h", in_quotes(name), "add it to kVendors");
     expect_beside("profiles/schema.json", "amd", name);
-    expect_in("src/job/container.cpp", in_quotes(name), "a case of device_options");
+    expect_in("src/world/container.cpp", in_quotes(name), "a case of device_options");
     expect_in("include/hpclaunch/launcher.h", name + " = {}",
               "each container engine's options for its devices");
     expect_in("docs/reference/topology.md", "vendor " + in_ticks(id), "a row of \"Devices\"");

@@ -1,0 +1,81 @@
+// Versions that are known not to work together: of the machine, its modules, the launcher, and the libraries of torch.
+#include <fmt/format.h>
+#include <gnu/libc-version.h>
+#include <sys/utsname.h>
+
+#include "doctor/examination.h"
+#include "hpclaunch/probe.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::job {
+
+namespace {
+
+using knowledge::Versions;
+
+// The first line of a small file behind `label`; "" without it.
+std::string line_of(const std::string& path, std::string_view label = "") {
+  const auto text = sys::read_file(path, 4096);
+  if (!text) return "";
+  for (const std::string_view line : split(*text, '\n'))
+    if (line.starts_with(label)) return std::string(trim(line.substr(label.size())));
+  return "";
+}
+
+void add(Versions& versions, const char* component, std::string version) {
+  if (!version.empty()) versions[component] = std::move(version);
+}
+
+// "1" where only its presence is known.
+void add_machine(const EnvSnapshot& env, Versions& versions) {
+  utsname kernel = {};
+  uname(&kernel);
+  add(versions, "linux", kernel.release);
+  add(versions, kernel.machine, "1");  // "aarch64"
+  add(versions, "glibc", gnu_get_libc_version());
+  add(versions, "hwloc", hwloc_version());
+  add(versions, "rocm", line_of(env.get("ROCM_PATH", "/opt/rocm") + "/.info/version"));
+  add(versions, "efa", line_of("/opt/amazon/efa_installed_packages", "# EFA installer version:"));
+  if (const auto fabric = sys::list_directory("/sys/class/cxi"); fabric && !fabric->empty())
+    add(versions, "cxi", "1");
+}
+
+void add_launcher(const ChosenLauncher& launcher, Versions& versions) {
+  // Launchers whose name is not that of the component.
+  static constexpr std::pair<std::string_view, const char*> kComponents[] = {
+      {"hydra", "mpich"}, {"intelmpi", "intel-mpi"}};
+  if (launcher.launcher == nullptr || launcher.launcher->traits.built_in) return;
+  std::string name(launcher.launcher->name);
+  for (const auto& [one, component] : kComponents)
+    if (name == one) name = component;
+  add(versions, name.c_str(), launcher.facts.version);
+}
+
+}  // namespace
+
+void examine_versions(Examination& doctor, const ChosenLauncher* launcher) {
+  const EnvSnapshot& env = doctor.env();
+  Versions versions;
+  const std::string loaded = env.get("LOADEDMODULES");
+  for (const std::string_view module : split(loaded, ':')) knowledge::add_module(module, versions);
+  add_machine(env, versions);
+  if (launcher != nullptr) add_launcher(*launcher, versions);
+  for (const auto& [component, version] : doctor.versions)  // the best evidence
+    add(versions, component.c_str(), version);
+  const auto exported = [&](std::string_view name) {
+    return env.has(name) ? std::optional(env.get(name)) : std::nullopt;
+  };
+  for (const knowledge::KnownIssue& one : knowledge::known_issues(versions, exported)) {
+    const Severity severity = knowledge::severity(one);
+    const bool certain =
+        severity == Severity::warning && one.effect == knowledge::KnownIssue::Effect::no_start;
+    doctor.fault("versions", certain ? Severity::error : severity, knowledge::kKnownIssueId,
+                 knowledge::sentence(one, versions), std::string(one.fix));
+  }
+  std::vector<std::string> all;
+  for (const auto& [component, version] : versions)
+    if (version != "1") all.push_back(fmt::format("{} {}", component, version));
+  doctor.sound("versions", joined(all, ", "));
+}
+
+}  // namespace hpclaunch::job

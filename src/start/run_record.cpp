@@ -1,0 +1,123 @@
+// --report FILE: how a job went, as JSON.
+
+#include "hpclaunch/run_record.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "hpclaunch/events.h"
+#include "hpclaunch/launch.h"
+
+namespace hpclaunch::job {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// With milliseconds.
+Json instant(double unix_time) {
+  const auto whole = static_cast<long long>(std::floor(unix_time));
+  const int part = static_cast<int>((unix_time - static_cast<double>(whole)) * 1000);
+  std::string text = utc(whole);
+  text.insert(text.size() - 1, fmt::format(".{:03}", part));
+  return text;
+}
+
+double milliseconds(double seconds) { return std::round(seconds * 1000) / 1000; }
+
+// Real-time signals by their number.
+Json signal_json(int signal) {
+  constexpr int kLastNamed = 31;
+  return signal <= kLastNamed ? sys::signal_name(signal) : std::to_string(signal);
+}
+
+Json failure_json(const sys::RankFailure& first) {
+  const bool exited = first.signal == 0;
+  return Json{{"rank", first.rank},
+              {"local_rank", first.local_rank},
+              {"node", first.node},
+              {"host", first.host},
+              {"pid", first.pid},
+              {"exit_status", exited ? Json(first.exit_status) : Json(nullptr)},
+              {"signal", exited ? Json(nullptr) : signal_json(first.signal)},
+              {"core", first.core},
+              {"seconds", milliseconds(first.seconds)},
+              {"last_lines", first.last_lines}};
+}
+
+// What is unknown is null; nullptr: nothing was started.
+Json ending_json(const sys::Ending* ending) {
+  Json out;
+  for (const char* key : {"first_failure", "ranks"}) out[key] = nullptr;
+  out["silent"] = Json::array();
+  out["passed_on"] = nullptr;
+  if (ending == nullptr) return out;
+  if (ending->first) out["first_failure"] = failure_json(*ending->first);
+  int silent = 0;
+  for (const sys::SilentRanks& node : ending->silent) {
+    silent += node.count;
+    out["silent"].push_back(Json{{"host", node.host}, {"ranks", node.ranks}});
+  }
+  out["ranks"] = {
+      {"ok", ending->ok}, {"failed", ending->failed}, {"ended", ending->ended}, {"silent", silent}};
+  if (ending->passed_on != 0) out["passed_on"] = signal_json(ending->passed_on);
+  return out;
+}
+
+Json launcher_json(const RunRecord& record, const Attempt* attempt) {
+  Json launcher = {
+      {"name", nullptr}, {"argv", record.argv}, {"exit_status", nullptr}, {"signal", nullptr}};
+  if (record.plan != nullptr) launcher["name"] = record.plan->launcher;
+  if (attempt == nullptr) return launcher;
+  launcher["argv"] = attempt->argv;
+  if (attempt->ending.launcher_exit) launcher["exit_status"] = *attempt->ending.launcher_exit;
+  if (attempt->ending.launcher_signal)
+    launcher["signal"] = signal_json(*attempt->ending.launcher_signal);
+  return launcher;
+}
+
+// The last attempt at the top, and all of them.
+void add_attempts(const RunRecord& record, Json& out) {
+  const Attempt* last = record.attempts.empty() ? nullptr : &record.attempts.back();
+  out["launcher"] = launcher_json(record, last);
+  Json hosts = Json::array();
+  if (record.plan != nullptr)
+    for (const std::string& host : record.plan->hosts) hosts.push_back(host);
+  out["hosts"] = std::move(hosts);
+  out["world_size"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->world_size());
+  out.update(ending_json(last == nullptr ? nullptr : &last->ending));
+  out["attempts"] = Json::array();
+  for (const Attempt& attempt : record.attempts) {
+    Json one = {{"status", attempt.ending.status},
+                {"started", instant(attempt.ending.started)},
+                {"seconds", milliseconds(attempt.ended - attempt.ending.started)},
+                {"launcher", launcher_json(record, &attempt)}};
+    one.update(ending_json(&attempt.ending));
+    out["attempts"].push_back(std::move(one));
+  }
+}
+
+}  // namespace
+
+std::string run_record_json(const RunRecord& record) {
+  Json out;
+  out["schema"] = 1;
+  out["command"] = record.command;
+  out["status"] = record.status;
+  out["started"] = instant(record.started);
+  out["ended"] = instant(record.ended);
+  out["seconds"] = milliseconds(record.ended - record.started);
+  out["error"] = !record.error
+                     ? Json(nullptr)
+                     : Json{{"message", record.error->message}, {"hint", record.error->hint}};
+  add_attempts(record, out);
+  out["start"] =
+      record.start ? Json::parse(start_profile_json(*record.start, *record.plan)) : Json(nullptr);
+  // What a program wrote or a user typed need not be UTF-8.
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace hpclaunch::job

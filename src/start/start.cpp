@@ -1,0 +1,140 @@
+// The start of a prepared job, and of its attempts after a failure.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hpclaunch/events.h"
+#include "hpclaunch/wire.h"
+#include "start/stage.h"
+#include "start/steps.h"
+
+namespace hpclaunch::job {
+
+namespace {
+
+constexpr int kSignalled = 128;
+constexpr int kMpsSeconds = 60;  // for a daemon to be ready, and for all of them to end
+
+std::vector<std::string> mps_command(const std::vector<std::string>& action) {
+  std::vector<std::string> words = {"/bin/sh", "-c", "eval \"$1\"", "hpclaunch-mps", kMpsSteps};
+  words.insert(words.end(), action.begin(), action.end());
+  return words;
+}
+
+// At once, also where the end of a step has killed daemon and keeper, and left their directory.
+void stop_mps(const Prepared& prepared, const StageLines& lines) {
+  const Result<NodeStep> step = node_step(prepared, mps_command({"stop"}));
+  const auto show = [&](std::string_view line, double) { lines(line, true); };
+  const Result<sys::Ended> ended =
+      step ? sys::listen_to(step->argv, step->env, kMpsSeconds, 5, show) : step.error();
+  if (!ended || ended->status != 0)
+    lines("--mps: daemons may still run on some nodes: nvidia-cuda-mps-control", true);
+}
+
+Result<sys::Ending> start_ranks(const Prepared& prepared) {
+  const EnvSnapshot& env = prepared.env;
+  Plan plan = prepared.plan;
+  Argv line = prepared.argv;
+  if (uses_mps(plan)) {
+    const int most = plan.output.start_seconds.value_or(0);
+    const auto limit = fmt::format("{}", most > 0 ? std::min(most, kMpsSeconds) : kMpsSeconds);
+    const std::vector<std::string> before = mps_command({"rank", limit});
+    plan.command.insert(plan.command.begin(), before.begin(), before.end());
+    Result<Argv> rendered = launch_line(prepared.container, prepared.launcher, prepared.shim, plan);
+    if (!rendered) return rendered.error();
+    line = *std::move(rendered);
+  }
+  if (prepared.launcher.launcher->traits.built_in) {
+    const Entered entered = enter(prepared.container, prepared.shim, plan);
+    return sys::run_local(entered.plan, launch_environment(plan, env), entered.first);
+  }
+  if (std::string& logs = plan.output.log_dir;
+      !logs.empty()) {  // not where those of earlier launches are
+    Result<std::string> place = sys::claim_log_directory(logs, plan.world_size());
+    if (!place) return place.error();
+    logs = *std::move(place);
+    const LauncherTraits& traits = prepared.launcher.launcher->traits;
+    Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
+    if (!wire) return wire.error();
+    plan.wire = *std::move(wire);
+  }
+  const EnvSnapshot changed = launch_environment(plan, env);
+  if (plan.supervise) return sys::run_supervised(plan, line, changed);
+  std::vector<int> keep;
+  if (prepared.port_lock >= 0) keep.push_back(prepared.port_lock);
+  return sys::exec(line, changed, keep);
+}
+
+Result<sys::Ending> start_at(const Prepared& prepared, const StageLines& lines) {
+  const double now = sys::wall_clock();
+  if (const int signal = sys::held_signal(); signal != 0) {
+    lines(fmt::format("not started: {}", sys::signal_name(signal)), true);
+    sys::Ending none;
+    none.status = kSignalled + signal;
+    none.started = now;
+    none.passed_on = signal;
+    return none;
+  }
+  Result<sys::Ending> ending = start_ranks(prepared);
+  if (ending) ending->started = now;
+  if (ending && uses_mps(prepared.plan)) stop_mps(prepared, lines);
+  return ending;
+}
+
+// The time limit is near, so that the allocation would end with the next attempt.
+bool past_signal(const TimeLimitSignal& signal) {
+  return signal.signal != 0 && signal.at != 0 &&
+         sys::wall_clock() >= static_cast<double>(signal.at);
+}
+
+// Each attempt gets its own entry, also where the next one cannot be planned.
+Result<sys::Ending> start_attempts(Prepared prepared, const StageLines& lines,
+                                   std::vector<Attempt>& attempts) {
+  const int most = prepared.max_restarts;
+  while (true) {
+    Result<sys::Ending> ending = start_at(prepared, lines);
+    if (!ending) return ending.error();
+    attempts.push_back({prepared.argv, *ending, sys::wall_clock()});
+    const std::size_t made = attempts.size();
+    if (most == 0 || ending->status == 0) return ending;
+    if (const std::string fault = same_fault(attempts); !fault.empty()) lines(fault, true);
+    if (static_cast<int>(made) > most || !can_restart(*ending) ||
+        past_signal(prepared.plan.time_limit_signal) || sys::held_signal() != 0)
+      return ending;
+    Result<Prepared> next = plan_restart(prepared, static_cast<int>(made));
+    if (!next) {
+      lines(fmt::format("no restart: {}", next.error().message), true);
+      return ending;
+    }
+    prepared = *std::move(next);
+    lines(fmt::format("restart {} of {}, after {}", made, most, failure_text(*ending)), true);
+  }
+}
+
+}  // namespace
+
+Result<NodeStep> node_step(const Prepared& prepared, std::vector<std::string> command) {
+  constexpr double kGraceSeconds = 5;
+  Plan plan = one_rank_per_node(prepared.plan);
+  plan.verify = Verify::off;
+  plan.output = OutputOptions{false, "", kGraceSeconds};
+  plan.supervise = false;
+  plan.time_limit_signal = {};
+  plan.command = std::move(command);
+  const LauncherTraits& traits = prepared.launcher.launcher->traits;
+  Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
+  if (!wire) return wire.error();
+  plan.wire = *std::move(wire);
+  Result<Argv> argv =
+      prepared.launcher.launcher->render(plan, prepared.launcher.facts, prepared.shim);
+  if (!argv) return argv.error();
+  return NodeStep{*std::move(argv), launch_environment(plan, prepared.env)};
+}
+
+Result<sys::Ending> start(const Prepared& prepared, const StageLines& lines,
+                          std::vector<Attempt>& attempts) {
+  const auto ranks = [&] { return start_attempts(prepared, lines, attempts); };
+  return prepared.stage.method.empty() ? ranks() : staged(prepared, lines, ranks);
+}
+
+}  // namespace hpclaunch::job

@@ -1,0 +1,48 @@
+#pragma once
+// One command on every node, a container tried, and whether another attempt makes sense.
+#include <string>
+#include <vector>
+
+#include "hpclaunch/launch.h"
+#include "hpclaunch/start.h"
+#include "hpclaunch/verify.h"
+
+namespace hpclaunch::job {
+
+/// One rank per node, not bound, with the constants of the job.
+Plan one_rank_per_node(const Plan& plan);
+
+extern const char* const kMpsSteps;  ///< mps.sh
+
+/// A command that runs once on every node of the plan, through its launcher.
+struct NodeStep {
+  Argv argv;
+  EnvSnapshot env;
+};
+
+/// Errors: as the launcher's render and encode_wire.
+Result<NodeStep> node_step(const Prepared& prepared, std::vector<std::string> command);
+
+/// What preflight asks of every node beside a report, where the ranks' environment names a provider or a network plug-in:
+/// whether the first is offered there, and the second can be loaded. Errors: as examine_nodes.
+Status ask_fabric(const Prepared& prepared, double limit_seconds, const OtherLines& other,
+                  Diagnostics& diagnostics);
+
+/// After what the image, a directory, lacks for the binds has been made. Errors: `system`.
+Result<ContainerUse> with_bind_targets(ContainerUse use);
+
+/// Starts one container here, whose shim reports whether it finds the program. Errors: `program_not_found`,
+/// `not_executable`; `system` with the engine's message.
+Status try_container(const Prepared& prepared);
+
+/// What another attempt needs: a rank or a node failed by itself, and nobody asked the job to end.
+bool can_restart(const sys::Ending& ending);
+
+/// "rank 3 on n1: exit status 1", of an ending that can_restart.
+std::string failure_text(const sys::Ending& ending);
+
+/// The last attempt failed as one before it did: the same rank, in the same way, in the same place of its traceback if
+/// it left one. What it was; "" for anything else.
+std::string same_fault(const std::vector<Attempt>& attempts);
+
+}  // namespace hpclaunch::job

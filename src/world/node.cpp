@@ -1,0 +1,230 @@
+// The model of the profile, this machine, or both: which one is planned for.
+
+#include "world/node.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "hpclaunch/probe.h"
+#include "hpclaunch/session.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::job {
+
+namespace {
+
+// Leaves as many hardware threads as were granted, by whole cores from the first on: the batch
+// system does not say which.
+void cut_to(int granted, Topology& node) {
+  CpuSet left;
+  for (const Core& core : node.cores) {
+    if (left.count() >= granted) break;
+    left |= core.pus & node.allowed;
+  }
+  node.allowed = left;
+}
+
+// A job on a part of a node has the cores found here and the devices granted to it; the locality of
+// a model's devices is unknown.
+Topology of_this_job(const NodeModel& model, const Topology& live, GrantedDevices granted) {
+  Topology node = live;
+  if (granted.count == 0) {
+    node.devices.clear();
+    node.links.clear();
+    return node;
+  }
+  if (!node.devices.empty() && &live != &model.topology) return node;
+  node.devices = model.topology.devices;
+  node.no_devices = false;
+  if (!granted.listed) node.devices.resize(std::min(granted.count, node.devices.size()));
+  for (Device& device : node.devices) {
+    device.pus = CpuSet{};
+    device.numa = -1;
+  }
+  node.links.clear();
+  return node;
+}
+
+Topology with_devices_of(const std::string& vendor, const Topology& node) {
+  Topology some = node;
+  std::erase_if(some.devices, [&](const Device& device) { return device.vendor != vendor; });
+  return some;
+}
+
+// In a job a control group may refuse to open device files; otherwise their existence is enough.
+// Each vendor apart: this machine may have devices that the planned node lacks.
+void find_reachable(const Site& site, const World& world, JobNode& job) {
+  if (!job.live || !site.is_here || job.topology.devices.empty()) return;
+  const std::vector<DeviceFile> files = world.device_files(site.batch.scheduler != nullptr);
+  std::set<std::string> vendors;
+  for (const Device& device : job.topology.devices) vendors.insert(device.vendor);
+  std::vector<int> reachable;
+  for (const std::string& vendor : vendors) {
+    const std::vector<Device> planned = with_devices_of(vendor, job.topology).devices;
+    const Topology here = with_devices_of(vendor, *job.live);
+    if (here.devices.size() != planned.size()) return;
+    const std::optional<std::vector<int>> found = reachable_devices(here, files);
+    if (!found) return;
+    for (std::size_t d = 0; d < planned.size(); ++d)
+      if (std::ranges::count(*found, here.devices[d].index) > 0)
+        reachable.push_back(planned[d].index);
+  }
+  std::ranges::sort(reachable);
+  job.reachable = std::move(reachable);
+}
+
+// A file of this very machine, under a caller's narrower mask.
+void keep_to_own_mask(const World& world, Topology& node) {
+  constexpr std::size_t kMost = 4096;
+  const Result<std::string> online = world.read_file("/sys/devices/system/cpu/online", kMost);
+  const Result<CpuSet> all = CpuSet::parse(online ? trim(*online) : "");
+  const Result<CpuSet> mask = CpuSet::parse(world.affinity());
+  if (all && mask && all->contains(node.all_pus()) && node.allowed.intersects(*mask))
+    node.allowed &= *mask;
+}
+
+// `counts`: CPUs of each host, as the batch system counts them; `whole`: the hardware threads of a
+// job with all of a node. Slurm counts hardware threads or cores, as the site configures it: where
+// cores have several threads, equal counts may be whole nodes, and are taken for that (result
+// empty).
+std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const Topology& node) {
+  const bool part = std::ranges::any_of(counts, [&](int count) { return count < whole; });
+  const bool threads =
+      std::ranges::any_of(node.cores, [](const Core& core) { return core.pus.count() > 1; });
+  const bool alike =
+      std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
+  return part && !(threads && alike) ? counts : std::vector<int>();
+}
+
+}  // namespace
+
+Result<const NodeModel*> choose_model(const Request& request, const Profile* profile,
+                                      const EnvSnapshot& env, const JobFacts& job) {
+  if (profile == nullptr || profile->nodes.empty()) {
+    if (request.node_type.empty()) return nullptr;
+    return Error{
+        ErrorKind::usage,
+        fmt::format("--node-type {}: the profile in use has no node models", request.node_type),
+        "omit it, or choose a profile with --profile"};
+  }
+  if (!request.node_type.empty()) {
+    if (const NodeModel* model = profile->find_node(request.node_type)) return model;
+    const std::vector<std::string> names = names_of(profile->nodes);
+    const auto near = nearest(request.node_type, names);
+    return Error{ErrorKind::usage,
+                 fmt::format("unknown node type \"{1}\" for {0}", profile->name, request.node_type),
+                 near ? fmt::format("--node-type {}", *near)
+                      : fmt::format("--node-type with one of {}", fmt::join(names, ", "))};
+  }
+  Facts facts;
+  facts.env = &env;
+  facts.modules = loaded_modules(env);
+  facts.job["scheduler"] = job.scheduler;
+  facts.job["in_job"] = job.scheduler == "none" ? "no" : "yes";
+  for (const NodeModel& model : profile->nodes)
+    if (!model.when.empty() && holds(model.when, facts)) return &model;
+  for (const NodeModel& model : profile->nodes)
+    if (model.when.empty()) return &model;
+  return &profile->nodes.front();
+}
+
+JobNode settle_node(const NodeModel* model, const std::optional<Topology>& live, int granted,
+                    GrantedDevices devices, OnDrift how, Diagnostics& diagnostics) {
+  if (model == nullptr) return {*live, nullptr, false, true, live->all_pus().count()};
+  if (model->live && (live || granted > 0)) {
+    const Topology& base = live ? *live : model->topology;
+    JobNode node{of_this_job(*model, base, devices), nullptr, base.allowed != base.all_pus(), true,
+                 base.all_pus().count()};
+    if (granted > 0 && granted < node.topology.allowed.count()) {
+      cut_to(granted, node.topology);
+      node.part = true;
+      node.known = false;
+    }
+    return node;
+  }
+  const int whole = model->topology.allowed.count();
+  if (!live) return {model->topology, model, false, true, whole};
+  const std::string name = fmt::format("the profile's node \"{}\"", model->name);
+  const std::size_t before = diagnostics.size();
+  if (judge_drift(model->topology, *live, name, granted, devices, how, diagnostics)) {
+    JobNode node{replanned(*live, model->topology), model, false, true, 0};
+    const CpuSet free = node.topology.allowed - model->reserved;
+    if (!free.empty()) node.topology.allowed = free;
+    node.whole = (live->all_pus() - model->reserved).count();
+    return node;
+  }
+  JobNode node{model->topology, model, false, true, whole};
+  const bool differs = diagnostics.size() > before;
+  if (differs && !live->all_pus().contains(model->topology.all_pus())) return node;
+  node.topology.allowed &= live->allowed;
+  if (node.topology.allowed.empty())  // only reserved cores are granted
+    node.topology.allowed = live->allowed & model->topology.all_pus();
+  if (node.topology.allowed.empty()) node.topology.allowed = model->topology.allowed;
+  return node;
+}
+
+Result<JobNode> find_node(const Request& request, const World& world, const Site& site,
+                          const std::function<void()>& meanwhile, Diagnostics& diagnostics) {
+  constexpr double kProbeSeconds = 20;
+  const GrantedDevices devices = granted_devices(world.env, site.batch);
+  const OnDrift how = on_drift(request);
+  const bool by_file = !request.topology.empty();
+  std::optional<Topology> live;
+  if (world.made_up() && site.model == nullptr)
+    return Error{ErrorKind::usage, fmt::format("{} has no node model", world.profile->name),
+                 "describe its nodes under \"nodes\""};
+  // A file plans for another node than this one: compared only when requested.
+  if (by_file ? request.on_drift && site.is_here : site.model == nullptr || site.is_here) {
+    Result<LiveNode> probed = world.probe_node(kProbeSeconds, meanwhile);
+    if (!probed) return probed.error();
+    live = std::move(probed->topology);
+    diagnostics.insert(diagnostics.end(), probed->diagnostics.begin(), probed->diagnostics.end());
+  } else {
+    meanwhile();
+  }
+  JobNode node;
+  if (by_file) {
+    Result<Topology> file = world.read_topology(request.topology, kProbeSeconds);
+    if (!file) return file.error();
+    if (site.is_here && !live) keep_to_own_mask(world, *file);
+    const std::string name = "the node of " + request.topology;
+    if (live && judge_drift(*file, *live, name, 0, devices, how, diagnostics))
+      node = {replanned(*live, *file), nullptr, false, true, live->allowed.count()};
+    else
+      node = {*file, nullptr, false, true, file->allowed.count()};
+  } else {
+    const std::vector<int>& granted = site.hosts.granted;
+    const int first = granted.empty() ? site.batch.cpus : granted.front();
+    node = settle_node(site.model, live, first, devices, how, diagnostics);
+  }
+  node.live = std::move(live);
+  // CPUs of this machine that are not allowed may be another job's; reserved ones of a model are no
+  // job's.
+  node.granted = partial_grants(site.hosts.granted, node.whole, node.topology);
+  if (!node.granted.empty()) {
+    node.part = true;
+    node.known = is_here(site.hosts.names.front(), world) && node.live &&
+                 node.live->allowed.count() == node.granted.front();
+  }
+  find_reachable(site, world, node);
+  return node;
+}
+
+Result<Topology> known_node(const std::string& file, Session& session) {
+  if (!file.empty()) return read_topology(file);
+  Result<LiveNode> live = probe_node(VendorLibraries::all);
+  if (!live) return live.error();
+  Diagnostics diagnostics = std::move(live->diagnostics);
+  if (const Status asked = ask_libfabric(live->topology); !asked)
+    diagnostics.push_back({"libfabric-silent", Severity::note,
+                           "no libfabric providers: " + asked.error().message, asked.error().hint});
+  report(session, diagnostics);
+  return std::move(live->topology);
+}
+
+Result<std::string> known_xml(const std::string& file) { return topology_xml(file); }
+
+}  // namespace hpclaunch::job

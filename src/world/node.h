@@ -1,0 +1,61 @@
+#pragma once
+// The node that is planned for: a file, the profile's model or this machine, and what is granted of
+// it.
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hpclaunch/probe.h"
+#include "world/site.h"
+
+namespace hpclaunch::job {
+
+struct JobNode {
+  Topology topology;
+  const NodeModel* model = nullptr;   ///< where it comes from; nullptr: measured or from a file
+  bool part = false;                  ///< less than the whole node is granted
+  bool known = true;                  ///< and which CPUs is known
+  int whole = 0;                      ///< hardware threads of a job with all of it
+  std::optional<Topology> live = {};  ///< this machine, where it was probed
+  std::vector<int> granted = {};      ///< hardware threads on each host; empty: all, or unknown
+  std::optional<std::vector<int>> reachable = {};  ///< Device::index; nullopt: unknown
+};
+
+/// The node of --topology, of this machine, or of the profile. `meanwhile` runs once, while the
+/// probe works. Errors: those of the probe.
+Result<JobNode> find_node(const Request& request, const World& world, const Site& site,
+                          const std::function<void()>& meanwhile, Diagnostics& diagnostics);
+
+/// Devices that the batch system grants here.
+struct GrantedDevices {
+  std::size_t count = 0;  ///< 0: unknown
+  bool listed = false;    ///< which ones is known too
+};
+
+/// By a device mask, else by what the batch system's variables say.
+GrantedDevices granted_devices(const EnvSnapshot& env, const BatchJob& batch);
+
+/// `granted`: CPUs of the first host, 0 for unknown. `live`: this machine, when it was probed as a
+/// node of the job. A model that leaves locality to the node yields to it; any other is compared
+/// with it.
+JobNode settle_node(const NodeModel* model, const std::optional<Topology>& live, int granted,
+                    GrantedDevices devices, OnDrift how, Diagnostics& diagnostics);
+
+/// --on-drift; without it `fail` under --verify strict, else `warn`.
+OnDrift on_drift(const Request& request);
+
+/// Compares, and adds the diagnostic `node-differs`, if any. `planned_as`: "the profile's node
+/// \"gpu\"". `granted`: hardware threads of the job here; 0: unknown. True when `live` is to be
+/// planned instead.
+bool judge_drift(const Topology& planned, const Topology& live, const std::string& planned_as,
+                 int granted, GrantedDevices devices, OnDrift how, Diagnostics& diagnostics);
+
+/// `live` with the planned devices and NICs where it has none, as far as their NUMA nodes exist.
+Topology replanned(const Topology& live, const Topology& planned);
+
+/// Device::index of those that can be opened; nullopt where that is unknown for one of them.
+std::optional<std::vector<int>> reachable_devices(const Topology& live,
+                                                  const std::vector<DeviceFile>& files);
+
+}  // namespace hpclaunch::job

@@ -1,0 +1,384 @@
+// From a Request to a plan and its launch line: the steps of steps.h in their order.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "hpclaunch/check.h"
+#include "hpclaunch/hosts.h"
+#include "hpclaunch/launch.h"
+#include "hpclaunch/make_plan.h"
+#include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
+#include "world/activate.h"
+#include "world/container.h"
+#include "world/node.h"
+#include "world/programs.h"
+#include "world/stage_choice.h"
+#include "world/time_limit.h"
+
+namespace hpclaunch::job {
+
+namespace {
+
+Result<std::string> find_shim(const World& world) {
+  const std::string& bin = world.installation;  // links resolved: its parent is the prefix
+  if (bin.empty()) return std::string("hpclaunch-shim");
+  const std::string shim = bin.substr(0, bin.rfind('/')) + "/libexec/hpclaunch/hpclaunch-shim";
+  if (world.is_program(shim)) return shim;
+  return Error{ErrorKind::system, fmt::format("incomplete installation: \"{}\" is missing", shim),
+               "install again with cmake --install, bin and libexec together"};
+}
+
+// Equal inputs show equal plans: only a start has a key of its own.
+std::string launch_key(const World& world, Purpose purpose) {
+  if (purpose == Purpose::show) return fmt::format("{}-KEY", world.user_id);
+  const std::string launch = fmt::format("{} {} {:.6f}", world.host, getpid(), sys::wall_clock());
+  return fmt::format("{}-{:08x}", world.user_id, fnv1a(launch));
+}
+
+// The program as execve(2) needs it. A plan for another machine may name a program that is not
+// here.
+Result<std::vector<std::string>> resolve(const Request& request, const World& world,
+                                         Purpose purpose, const Stage& stage,
+                                         Diagnostics& diagnostics) {
+  std::vector<std::string> command = request.command;
+  if (command.empty() || !request.container.image.empty()) return command;  // the image has it
+  if (world.made_up()) return command;  // a case's program is in its job
+  std::string path = world.env.get("PATH");
+  for (const TypedVariable& one : request.set)
+    if (one.name == "PATH") path = one.value;
+  const Result<std::string> found = world.find_program(command.front(), path);
+  if (!found && staged_program(command.front(), "", stage) != "") return command;
+  if (!found && purpose == Purpose::start) return found.error();
+  if (found)
+    command.front() = *found;
+  else
+    diagnostics.push_back(
+        {"program-not-here", Severity::warning, found.error().message, found.error().hint});
+  return command;
+}
+
+// Without the folder, which is this machine's.
+void drop_folder(std::string& program) { program = program.substr(program.rfind('/') + 1); }
+
+// What is found out while the probe works: all but the node.
+Result<Means> find_means(const Request& request, const World& world, Purpose purpose,
+                         const Site& site, const Stage& stage, Diagnostics& diagnostics) {
+  Means means;
+  PlanInput& input = means.input;
+  input.request = request;
+  Result<std::vector<std::string>> command = resolve(request, world, purpose, stage, diagnostics);
+  if (!command) return command.error();
+  // A plan for a machine that is not here: its programs lie elsewhere.
+  const bool elsewhere = world.made_up() || (purpose == Purpose::show && site.facts.invented_hosts);
+  input.request.command = elsewhere ? request.command : *command;
+  input.request.stage.method = stage.method;
+  if (!command->empty() && !elsewhere)
+    input.request.command.front() =
+        staged_program(request.command.front(), command->front(), stage);
+  Result<ProgramEnv> wanted = framework_env(request, world.env);
+  if (!wanted) return wanted.error();
+  input.program_env = *std::move(wanted);
+  for (std::string& note : framework_notes(request))
+    diagnostics.push_back({"framework", Severity::note, std::move(note)});
+  if (request.agent) {
+    const ProgramEnv more = agent_env(request.command);
+    input.program_env.insert(input.program_env.begin(), more.begin(), more.end());
+    input.request.command = agent_command(request.command, std::move(input.request.command));
+  }
+  const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
+  const bool contained = !request.container.image.empty();
+  means.mpi = mpi_of(contained ? std::vector<std::string>() : *command, world);
+  Result<ChosenLauncher> launcher =
+      choose_launcher(request, world, site, preferred, means.mpi, purpose == Purpose::start);
+  if (!launcher) return launcher.error();
+  means.launcher = *std::move(launcher);
+  Result<ChosenContainer> container =
+      find_container(input.request, world, site, means.launcher, purpose);
+  if (!container) return container.error();
+  means.container = *std::move(container);
+  if (contained) input.request.container.image = means.container.use.image;
+  if (contained) input.directory = world.directory;
+  if (elsewhere && request.launcher.find('/') == std::string::npos)
+    drop_folder(means.launcher.facts.path);
+  if (!means.launcher.remark.empty())
+    diagnostics.push_back({"launcher-not-here", Severity::note, means.launcher.remark});
+  if (world.directory.empty())
+    diagnostics.push_back({"working-directory-gone", Severity::error,
+                           "the working directory has been removed: ranks cannot start in it",
+                           "cd to one that is there"});
+  Result<Meeting> meeting = choose_rendezvous(request, world, site, diagnostics);
+  if (!meeting) return meeting.error();
+  input.rendezvous = std::move(meeting->point);
+  means.port_lock = meeting->port_lock;
+  Result<std::string> shim = find_shim(world);
+  if (!shim) return shim.error();
+  means.shim = *std::move(shim);
+  input.start_hook = means.shim.substr(0, means.shim.rfind('/')) + "/start";
+  input.launch_key = launch_key(world, purpose);
+  Result<PlannedSignal> signal = find_signal(request, world, site.batch, diagnostics);
+  if (!signal) return signal.error();
+  input.time_limit_signal = signal->signal;
+  input.time_limit_why = std::move(signal->why);
+  input.as_root = world.user_id == 0;
+  return means;
+}
+
+// Names that other launchers and batch systems give their tasks: set for each rank where such a batch system's job is
+// the allocation, else removed where this process has inherited them.
+void add_identities(const BatchJob& batch, LauncherTraits& traits) {
+  constexpr const char* kWhy = "of another launch; programs would take it for this rank's";
+  for (const Launcher& one : launchers()) {
+    const auto gives = [&](const Scheduler* system) {
+      return system != nullptr && system->launcher == one.name;
+    };
+    std::vector<std::string_view> names = split(one.rank_variables, ' ');
+    for (const IdentityVariables& variables : one.identity) {
+      if (one.name == traits.name) continue;
+      if (gives(batch.scheduler) || gives(batch.outer))
+        traits.batch_identity.push_back(variables);
+      else
+        for (const std::string_view name : split(variables.names, ' ')) names.push_back(name);
+    }
+    for (std::string_view name : names) {
+      const bool prefix = name.ends_with('*');
+      if (prefix) name.remove_suffix(1);
+      if (!name.empty())
+        traits.conflicting.push_back({std::string(name), kWhy, true, false, prefix});
+    }
+  }
+}
+
+// The launcher's traits, and what this job adds to them.
+LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request) {
+  LauncherTraits traits = launcher.launcher->traits;
+  add_identities(site.batch, traits);
+  traits.errors_elsewhere = redirects_errors(traits.name, request.launcher_args);
+  for (const Scheduler* other : site.batch.inherited)
+    if (!other->inherited_prefix.empty() && traits.name != other->launcher)
+      traits.conflicting.push_back({std::string(other->inherited_prefix),
+                                    std::string(other->inherited_why), true, false, true});
+  return traits;
+}
+
+// Where LD_LIBRARY_PATH has the libraries that conditions of the profile's rules name.
+std::map<std::string, std::string> find_libraries(const Profile* profile, const World& world) {
+  constexpr std::string_view kGroup = "library.";
+  std::map<std::string, std::string> found;
+  const std::string path = world.env.get("LD_LIBRARY_PATH");
+  if (profile == nullptr || path.empty()) return found;
+  std::set<std::string> names;
+  for (const Rule& rule : profile->rules)
+    for (const Test& test : rule.when)
+      if (test.fact.starts_with(kGroup)) names.insert(test.fact.substr(kGroup.size()));
+  for (const std::string& name : names) {
+    const Result<std::string> file = world.find_program(name, path);
+    if (file || file.error().kind == ErrorKind::not_executable) found[name] = file ? *file : name;
+  }
+  return found;
+}
+
+// The rest of what the plan is made from.
+PlanInput planned_at(Site& site, JobNode job, const World& world, const EnvSnapshot& env,
+                     const ChosenLauncher& launcher, PlanInput input) {
+  input.node = std::move(job.topology);
+  input.profile = site.profile();
+  input.profile_why = site.chosen.why;
+  input.model = job.model;
+  input.part_of_node = job.part;
+  input.cores_known = job.known;
+  if (site.is_here && input.request.topology.empty()) input.live = std::move(job.live);
+  input.reachable = std::move(job.reachable);
+  input.job = site.facts;
+  input.first_is_here = only_here(site.hosts, world) || is_here(site.hosts.names.front(), world);
+  input.hosts = std::move(site.hosts.names);  // a large job has a megabyte of them
+  input.hosts_file = site.hosts.file;
+  input.hosts_why = site.hosts.why;
+  input.granted = std::move(job.granted);
+  input.granted_why = site.hosts.granted_why;
+  if (!site.hosts.slots_are_cores || input.node.devices.empty())
+    input.slots = std::move(site.hosts.slots);
+  input.slots_why = site.hosts.slots_why;
+  input.env = env;
+  input.libraries = find_libraries(site.profile(), world);
+  Request& request = input.request;
+  input.launcher = traits_of(launcher, site, request);
+  input.launcher_why = launcher.why;
+  if (const std::string_view option = launcher.launcher->het_group;
+      request.het_group && !option.empty())
+    request.launcher_args.insert(request.launcher_args.begin(),
+                                 fmt::format(fmt::runtime(option), *request.het_group));
+  // Ranks of other nodes open their logs themselves.
+  if (std::string& logs = request.output.log_dir; !logs.empty() && !input.launcher.built_in)
+    logs = world.absolute(logs);
+  return input;
+}
+
+PictureMarks marks_of(const NodeModel* model) {
+  PictureMarks marks;
+  if (model == nullptr) return marks;
+  marks.reserved = model->reserved;
+  marks.reserved_why = model->reserved_why;
+  for (const ServiceCores& service : model->services)
+    marks.services.push_back({service.name, service.pus, service.why});
+  return marks;
+}
+
+// The plan, its diagnostics, and its launch line.
+struct Made {
+  Plan plan;
+  ContainerUse container;
+  Argv argv;
+  Diagnostics diagnostics;
+};
+
+Result<Made> complete(const Means& means) {
+  const PlanInput& input = means.input;
+  Result<Plan> plan = make_plan(input);
+  if (!plan) return plan.error();
+  Made made;
+  made.plan = *std::move(plan);
+  const auto add = [&](const Diagnostics& found) {
+    std::ranges::copy(found, std::back_inserter(made.diagnostics));
+  };
+  add(made.plan.reports);
+  if (auto inside = inside_a_rank(input.env)) made.diagnostics.push_back(std::move(*inside));
+  add(check_plan(made.plan, input.node, input.env));
+  add(arg_clashes(made.plan));
+  Result<CompleteContainer> container = complete_container(
+      means.container, input.request, *means.world, means.site, means, made.plan);
+  if (!container) return container.error();
+  made.container = std::move(container->use);
+  if (container->choice) made.plan.choices.push_back(*std::move(container->choice));
+  if (made.plan.command.empty()) return made;
+  Result<Argv> argv = launch_line(made.container, means.launcher, means.shim, made.plan);
+  if (!argv) return argv.error();
+  made.argv = *std::move(argv);
+  return made;
+}
+
+// Patterns of variables of other launches, which a job may have that runs a printed script.
+std::vector<std::string> foreign_variables(const Site& site, const LauncherTraits& launcher,
+                                           const Plan& plan) {
+  std::vector<std::string> patterns;
+  if (site.batch.scheduler == nullptr)
+    for (const LauncherTraits::ConflictingVariable& one : launcher.conflicting)
+      if (!one.shapes_step || plan.gpu_view != "launcher")
+        patterns.push_back(one.name + (one.prefix ? "*" : ""));
+  return patterns;
+}
+
+}  // namespace
+
+Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
+  Diagnostics diagnostics;
+  Request typed = asked;
+  typed.venv = own_venv(asked, given, diagnostics);
+  if (const Status good = check_container(typed); !good) return good.error();
+  Result<EnvSnapshot> active = activate(typed, given, purpose, diagnostics);
+  if (!active) return active.error();
+  given.env = *std::move(active);
+  const auto world = std::make_shared<const World>(std::move(given));
+  const Result<Request> spelled = spelled_out(typed, *world, diagnostics);
+  if (!spelled) return spelled.error();
+  const Request& request = *spelled;
+  Result<Site> site = find_site(request, *world, purpose, diagnostics);
+  if (!site) return site.error();
+  const Status inside = check_allocation(request, *world, *site, purpose, diagnostics);
+  if (!inside) return inside.error();
+  Result<ChosenStage> stage = find_stage(request, *site, *world);
+  if (!stage) return stage.error();
+  std::optional<Result<Means>> found;
+  const auto meanwhile = [&] {
+    found.emplace(find_means(request, *world, purpose, *site, stage->stage, diagnostics));
+  };
+  Diagnostics of_node;
+  Result<JobNode> node = find_node(request, *world, *site, meanwhile, of_node);
+  std::ranges::copy(of_node, std::back_inserter(diagnostics));
+  if (found && !*found) return found->error();
+  if (!node) return node.error();
+  const auto means = std::make_shared<Means>(**std::move(found));
+  means->world = world;
+  const EnvSnapshot env = staged_environment(world->env, stage->stage);
+  means->input =
+      planned_at(*site, *std::move(node), *world, env, means->launcher, std::move(means->input));
+  means->site = *std::move(site);
+  Result<Made> made = complete(*means);
+  if (!made) return made.error();
+  std::ranges::copy(made->diagnostics, std::back_inserter(diagnostics));
+
+  Prepared prepared;
+  prepared.env = env;
+  prepared.activation = activation_lines(request, *world);
+  if (request.profile_start && stage->stage.method.empty())
+    prepared.useful_stage = useful_stage(request, means->site, *world);
+  prepared.stage = std::move(stage->stage);
+  prepared.node = means->input.node;
+  prepared.plan = std::move(made->plan);
+  prepared.marks = marks_of(means->input.model);
+  if (const Profile* profile = means->site.profile()) prepared.notes = profile->notes;
+  prepared.launcher = means->launcher;
+  prepared.shim = means->shim;
+  prepared.container = std::move(made->container);
+  prepared.argv = std::move(made->argv);
+  prepared.port_lock = means->port_lock;
+  const Plan& plan = prepared.plan;
+  if (stage->choice) prepared.plan.choices.push_back(*std::move(stage->choice));
+  if (prepared.stage.method == "sbcast" && !plan.whole_allocation)
+    return Error{ErrorKind::usage, "--stage sbcast: the launch does not use all nodes of the job",
+                 "--stage copy"};
+  check_program(request, plan, diagnostics);
+  check_mpi(means->mpi, means->launcher, request, *world, plan, diagnostics);
+  check_address(plan, request, *world, purpose, diagnostics);
+  prepared.diagnostics = std::move(diagnostics);
+  prepared.late_host = late_host(means->site, plan);
+  prepared.foreign = foreign_variables(means->site, means->input.launcher, plan);
+  prepared.max_restarts = request.max_restarts.value_or(0);
+  if (prepared.max_restarts > 0) prepared.means = means;
+  return prepared;
+}
+
+Request before_the_job(Request request) {
+  request.hostfile.clear();
+  request.topology.clear();
+  request.env_files.clear();
+  request.env.clear();
+  request.signal.clear();
+  request.ends_in.clear();
+  request.conda.clear();
+  request.venv.clear();
+  request.stage = {};
+  request.container = {};
+  return request;
+}
+
+Result<Prepared> plan_restart(const Prepared& before, int restart) {
+  const auto means = std::make_shared<Means>(*before.means);
+  PlanInput& input = means->input;
+  input.restart = restart;
+  Diagnostics known;  // the user has read them
+  if (!input.request.master_port && input.env.find("MASTER_PORT") == nullptr) {
+    means->site.hosts.names = input.hosts;
+    // The old port is held until there is another.
+    Result<Meeting> meeting = choose_rendezvous(input.request, *means->world, means->site, known);
+    if (!meeting) return meeting.error();
+    input.rendezvous = std::move(meeting->point);
+    if (means->port_lock >= 0) close(means->port_lock);
+    means->port_lock = meeting->port_lock;
+  }
+  Result<Made> made = complete(*means);
+  if (!made) return made.error();
+  Prepared next = before;
+  next.plan = std::move(made->plan);
+  next.container = std::move(made->container);
+  next.argv = std::move(made->argv);
+  next.port_lock = means->port_lock;
+  next.means = means;
+  return next;
+}
+
+}  // namespace hpclaunch::job

@@ -1,0 +1,374 @@
+// Programs that start processes themselves, by the data of profiles/programs/launchers.json.
+#include "world/programs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hpclaunch/frameworks.h"
+#include "hpclaunch/launcher.h"
+#include "hpclaunch/plan.h"
+#include "hpclaunch/text.h"
+
+namespace hpclaunch::job {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool has(std::string_view row, std::string_view key) { return !words_of(row, key).empty(); }
+
+bool lists(std::string_view row, std::string_view key, std::string_view word) {
+  return std::ranges::count(words_of(row, key), word) > 0;
+}
+
+// "/usr/bin/python3.11" is python. A program outside a bin folder is the user's own: "".
+std::string installed_name(const std::string& word) {
+  const std::size_t slash = word.rfind('/');
+  if (slash != std::string::npos && !word.substr(0, slash).ends_with("bin")) return "";
+  std::string name = word.substr(slash + 1);
+  if (!is_python(name)) return name;
+  return name.substr(0, name.find_last_not_of("0123456789.-") + 1);
+}
+
+// Empty: none.
+std::string_view row_of(std::string_view list, std::string_view key, std::string_view name) {
+  for (const std::string_view row : known_programs(list))
+    if (lists(row, key, name)) return row;
+  return {};
+}
+
+// "-n" is n, "--nnodes=2" is nnodes and 2.
+struct Option {
+  std::string name;
+  std::optional<std::string> value;
+};
+
+std::optional<Option> option_of(const std::string& word) {
+  if (word.size() < 2 || word.front() != '-' || word == "--") return std::nullopt;
+  const std::size_t begin = word.find_first_not_of('-');
+  const std::size_t equals = word.find('=');
+  if (begin == std::string::npos) return std::nullopt;
+  Option option{word.substr(begin, equals == std::string::npos ? equals : equals - begin), {}};
+  if (equals != std::string::npos) option.value = word.substr(equals + 1);
+  const bool glued = begin == 1 && word.size() > 2 && word[2] >= '0' && word[2] <= '9';
+  if (glued) option = {word.substr(1, 1), word.substr(2)};
+  return option;
+}
+
+// One word of options: "-um": u is a flag, m takes the next word; "-oL": o takes L.
+struct OptionWord {
+  std::string name;   // of the option that may take a value
+  std::string value;  // in the same word
+  bool known = false;
+  bool takes_next = false;
+};
+
+OptionWord read_options(std::string_view row, const std::string& word, const Option& option) {
+  OptionWord read{option.name, option.value.value_or("")};
+  const auto is = [&](const char* key, const std::string& name) { return lists(row, key, name); };
+  const bool letters = word[1] != '-' && !option.value && !is("values", read.name) &&
+                       !is("flags", read.name) && !parse_natural(read.name);
+  if (letters) {
+    std::size_t letter = 1;
+    while (letter + 1 < word.size() && is("flags", word.substr(letter, 1))) ++letter;
+    read.name = word.substr(letter, 1);
+    read.value = word.substr(letter + 1);
+  }
+  const bool takes = is("values", read.name);
+  read.takes_next = takes && read.value.empty() && !option.value;
+  const bool flag = is("flags", read.name) && read.value.empty();
+  read.known = takes || flag || option.value || parse_natural(read.name);
+  return read;
+}
+
+// What a program that execs another one says of it: where its words begin, the module of `python -m`, the text of
+// `sh -c`.
+struct Wrapped {
+  // The end of the command behind an option that is not known: the next word may be its value.
+  std::size_t at = 0;
+  std::string module;
+  std::string text;
+};
+
+Wrapped past_wrapper(std::string_view row, const Words& command, std::size_t at) {
+  Wrapped found;
+  while (at < command.size() && found.module.empty() && found.text.empty()) {
+    const std::optional<Option> option = option_of(command[at]);
+    if (!option) break;
+    const OptionWord read = read_options(row, command[at], *option);
+    if (!read.known) return {command.size(), "", ""};
+    const bool next = read.takes_next && at + 1 < command.size();
+    const std::string value = next ? command[at + 1] : read.value;
+    if (lists(row, "module", read.name)) found.module = value;
+    if (lists(row, "text", read.name)) found.text = value;
+    at += read.takes_next ? 2 : 1;
+  }
+  const auto is_own = [&] {
+    return command[at] == "--" ||
+           (has(row, "assignments") && command[at].find('=') != std::string::npos);
+  };
+  while (at < command.size() && is_own()) ++at;
+  const std::vector<std::string_view> skip = words_of(row, "skip");
+  if (!skip.empty()) at += static_cast<std::size_t>(parse_natural(skip.front()).value_or(0));
+  found.at = std::min(at, command.size());
+  return found;
+}
+
+// The simple commands of a shell's text, without their quotes: enough to see what it starts.
+std::vector<Words> commands_in(std::string text) {
+  constexpr std::string_view kQuotes = "\"'", kEnds = ";&|\n(){}";
+  std::erase_if(text, [&](char c) { return kQuotes.find(c) != std::string_view::npos; });
+  for (char& c : text)
+    if (kEnds.find(c) != std::string_view::npos) c = '\n';
+  std::vector<Words> commands;
+  for (const std::string_view line : split(text, '\n')) {
+    Words words;
+    for (const std::string_view word : split(line, ' ')) {
+      const bool assignment = words.empty() && is_identifier(word.substr(0, word.find('='))) &&
+                              word.find('=') != std::string_view::npos;
+      if (!word.empty() && word != "exec" && !assignment) words.emplace_back(word);
+    }
+    if (!words.empty()) commands.push_back(std::move(words));
+  }
+  return commands;
+}
+
+struct Found {
+  std::string_view row;
+  Words command;          // that of `sh -c` where one has the launcher
+  std::size_t begin = 0;  // of the launcher's words, an interpreter before it included
+  std::size_t args = 0;
+  std::string python = "python";
+};
+
+std::optional<Found> find_row(const Words& command) {
+  std::string python = "python";
+  std::size_t interpreter = command.size();  // where it stands, if the next words are its script
+  for (std::size_t at = 0; at < command.size();) {
+    const std::string name = installed_name(command[at]);
+    const std::string next = at + 1 < command.size() ? command[at + 1] : "";
+    bool known = false;
+    for (const std::string_view row : known_programs("launchers")) {
+      if (!lists(row, "programs", name)) continue;
+      const bool second = has(row, "words " + name);
+      if (!second || lists(row, "words " + name, next))
+        return Found{row, command, std::min(interpreter, at), at + (second ? 2 : 1), python};
+      known = true;
+    }
+    if (known) return std::nullopt;
+    const std::string_view wrapper = row_of("wrappers", "programs", name);
+    if (wrapper.empty()) return std::nullopt;
+    const bool second = has(wrapper, "words");
+    if (second && !lists(wrapper, "words", next)) return std::nullopt;
+    const std::size_t begin = at;
+    interpreter = command.size();
+    if (has(wrapper, "module")) {
+      python = command[at];
+      interpreter = at;
+    }
+    const Wrapped wrapped = past_wrapper(wrapper, command, at + (second ? 2 : 1));
+    at = wrapped.at;
+    if (!wrapped.text.empty()) {
+      for (const Words& inner : commands_in(wrapped.text))
+        if (std::optional<Found> found = find_row(inner)) return found;
+      return std::nullopt;
+    }
+    if (wrapped.module.empty()) continue;
+    if (const auto row = row_of("launchers", "modules", wrapped.module); !row.empty())
+      return Found{row, command, begin, at, python};
+    if (!lists(wrapper, "wrapping_modules", wrapped.module)) return std::nullopt;
+    while (at < command.size() && (command[at].starts_with('-') || command[at] == "run")) ++at;
+  }
+  return std::nullopt;
+}
+
+// Values of NAME=VALUE and --NAME VALUE are hidden where the name is a secret's.
+std::string typed_words(const Words& words) {
+  std::string line;
+  bool hide = false;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    std::string name = word.substr(0, equals);
+    std::ranges::replace(name, '-', '_');
+    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    const bool secret = is_secret(name, value);
+    line += hide                                    ? " <hidden>"
+            : secret && equals != std::string::npos ? " " + word.substr(0, equals) + "=<hidden>"
+                                                    : " " + quote_sh(word);
+    hide = !hide && secret && equals == std::string::npos && word.starts_with('-');
+  }
+  return line;
+}
+
+// Gives `use` each option of the launcher and its value, which may be the next word. Returns where the program's words
+// begin.
+template <class Use>
+std::size_t each_option(const Found& found, Use use) {
+  const std::string_view row = found.row;
+  const Words& command = found.command;
+  std::size_t at = found.args;
+  while (at < command.size()) {
+    const std::optional<Option> option = option_of(command[at]);
+    if (!option) break;
+    const std::string& name = option->name;
+    use(name, option->value.value_or(at + 1 < command.size() ? command[at + 1] : ""));
+    const bool flag =
+        lists(row, "module_flags", name) || lists(row, "flags", name) || option->value;
+    at += flag ? 1 : lists(row, "two_words", name) ? 3 : 2;
+  }
+  return std::min(at + (at < command.size() && command[at] == "--" ? 1 : 0), command.size());
+}
+
+constexpr std::pair<const char*, const char*> kCounts[] = {
+    {"nodes", "-N"}, {"ranks", "-n"}, {"ranks_per_node", "--ppn"}};
+
+// "hpclaunch run -N 2 --ppn 8 -- python train.py"
+std::string meant(const Found& found) {
+  const std::string_view row = found.row;
+  const Words& command = found.command;
+  if (lists(row, "starts", "agent")) return "hpclaunch run --agent --" + typed_words(command);
+  std::string line = "hpclaunch run";
+  bool module = false;
+  bool is_program = !has(row, "interpreter");
+  const std::size_t at = each_option(found, [&](const auto& name, const auto& value) {
+    module = module || lists(row, "module_flags", name);
+    is_program = is_program || lists(row, "program_flags", name);
+    for (const auto& [key, ours] : kCounts)
+      if (lists(row, key, name) && parse_natural(value).value_or(0) > 0)
+        line += fmt::format(" {} {}", ours, value);
+  });
+  if (at == command.size()) return line + " -- PROGRAM";
+  Words words(command.begin(), command.begin() + static_cast<std::ptrdiff_t>(found.begin));
+  if (!is_program) words.push_back(found.python);
+  if (module) words.emplace_back("-m");
+  words.insert(words.end(), command.begin() + static_cast<std::ptrdiff_t>(at), command.end());
+  return line + " --" + typed_words(words);
+}
+
+// Its option for the number of nodes agrees: "4", "2:4", or text that only the job's shell knows; or a file may.
+bool knows_nodes(const Found& found, int nodes) {
+  bool knows = false;
+  each_option(found, [&](const auto& name, const auto& value) {
+    knows = knows || lists(found.row, "settings", name);
+    if (!lists(found.row, "nodes", name)) return;
+    const std::size_t colon = value.find(':');
+    const auto low = parse_natural(value.substr(0, colon));
+    const auto high = colon == value.npos ? low : parse_natural(value.substr(colon + 1));
+    knows = !low || !high || (*low <= nodes && nodes <= *high);
+  });
+  return knows;
+}
+
+}  // namespace
+
+Words behind_wrappers(const Words& command) {
+  std::size_t at = 0;
+  while (at < command.size()) {
+    const auto wrapper = row_of("wrappers", "programs", installed_name(command[at]));
+    const bool runs_here = !wrapper.empty() && !has(wrapper, "module") && !has(wrapper, "words") &&
+                           !has(wrapper, "text");
+    if (!runs_here) break;
+    at = past_wrapper(wrapper, command, at + 1).at;
+  }
+  return {command.begin() + static_cast<std::ptrdiff_t>(at), command.end()};
+}
+
+std::string meant_option(const std::string& word, const std::string& next) {
+  const std::size_t begin = word.find_first_not_of('-');
+  if (word.empty() || begin == 0 || begin == std::string::npos) return "";
+  const std::size_t equals = word.find('=');
+  const std::string value = equals == std::string::npos ? next : word.substr(equals + 1);
+  const auto is =
+      [&, name = replaced(word.substr(begin, equals - begin), {{'_', "-"}})](std::string_view one) {
+        return replaced(one, {{'_', "-"}}) == name;
+      };
+  for (const std::string_view row : known_programs("launchers"))
+    for (const auto& [key, ours] : kCounts)
+      if (std::ranges::any_of(words_of(row, key), is))
+        return fmt::format("{} {}", ours, parse_natural(value) ? value : "N");
+  for (const std::string_view row : known_programs("options"))
+    if (std::ranges::any_of(words_of(row, "names"), is)) {
+      std::string meant(words_of(row, "meant").front());
+      if (const std::size_t at = meant.find("{}"); at != std::string::npos)
+        return meant.replace(at, 2, word);
+      const bool alone = meant.starts_with('-') && meant.find(' ') == std::string::npos;
+      return alone && !value.empty() ? meant + typed_words({value}) : meant;
+    }
+  return "";
+}
+
+ProgramEnv agent_env(const Words& typed) {
+  ProgramEnv env;
+  if (const std::optional<Found> found = find_row(typed))
+    for (const std::string_view one : words_of(found->row, "agent_env"))
+      env.emplace_back(one, "--agent: the program reads it");
+  return env;
+}
+
+std::vector<std::string> agent_command(const Words& typed, Words command) {
+  const std::optional<Found> found = find_row(typed);
+  // The text of `sh -c` is the user's own.
+  if (!found || found->command != typed) return command;
+  const auto list = [&](const char* key) {
+    std::string text;
+    for (const std::string_view option : words_of(found->row, key)) {
+      const std::string_view name = option.substr(0, option.find('='));
+      const bool given = std::ranges::any_of(typed, [&](const std::string& word) {
+        return replaced(word.substr(0, word.find('=')), {{'_', "-"}}) ==
+               replaced(name, {{'_', "-"}});
+      });
+      const std::string variable(option.substr(std::min(option.find('$'), option.size())));
+      const std::string first = variable.substr(0, variable.find(':'));
+      if (!given && first.empty()) text += fmt::format(" \"{}\"", option);
+      if (!given && !first.empty())  // one that is not set has no option
+        text += fmt::format(" ${{{}:+\"{}\"}}", first.substr(1), option);
+    }
+    return text;
+  };
+  const std::string all = list("agent_args");
+  const std::string first = list("agent_first");
+  const std::string others = list("agent_others");
+  if ((all + first + others).empty()) return command;
+  const auto split_at = command.begin() + static_cast<std::ptrdiff_t>(found->args);
+  std::string front;
+  for (const std::string& word : Words(command.begin(), split_at)) front += quote_sh(word) + " ";
+  Words made = {
+      "/bin/sh", "-c",
+      fmt::format("if [ \"$NODE_RANK\" = 0 ]; then set --{} \"$@\"; else set --{} \"$@\"; fi\n"
+                  "exec {}{} \"$@\"",
+                  first, others, front.substr(0, front.size() - 1), all),
+      "agent"};
+  made.insert(made.end(), split_at, command.end());
+  return made;
+}
+
+void check_program(const Request& request, const Plan& plan, Diagnostics& diagnostics) {
+  const std::optional<Found> found = find_row(request.command);
+  if (!found) return;
+  const std::string_view row = found->row;
+  const bool agent = lists(row, "starts", "agent");
+  const bool typed = request.ranks || request.ranks_per_node;
+  const bool one_each = typed && plan.max_local_size() == 1;
+  const std::string_view name = words_of(row, "name").front();
+  const bool told = has(row, "agent_env") || has(row, "agent_args");
+  if (one_each && (agent || (request.agent && told))) return;
+  if (one_each && has(row, "interpreter")) {
+    if (plan.nodes() < 2 || knows_nodes(*found, plan.nodes())) return;
+    diagnostics.push_back(
+        {"program-is-launcher", Severity::error,
+         fmt::format("{} has no option for the job's {}: each node would train by itself", name,
+                     counted(plan.nodes(), "node")),
+         meant(*found)});
+    return;
+  }
+  diagnostics.push_back(
+      {"program-is-launcher", Severity::error,
+       fmt::format("{} {}; hpclaunch would start it {}{}", name,
+                   agent ? "serves a whole node" : "starts ranks itself",
+                   counted(agent ? plan.max_local_size() : plan.world_size(), "time"),
+                   agent ? " there" : ""),
+       meant(*found)});
+}
+
+}  // namespace hpclaunch::job

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Golden cases: planned as `run` plans, in the world that the case says; and the plan of every case of every site."""
+import json
+import os
+import re
+
+import support
+from support import ROOT, Test, hpclaunch
+
+NODE = {"name": "n", "packages": 2, "cores_per_numa": 8}
+RULES = [{"id": "library", "why": "w", "when": {"library.libm.so.6": {"set": True}}, "default": {"LIBRARY": "yes"}},
+         {"id": "caches", "why": "w", "default": {"CACHE": "/tmp/${user}-${job_id}"}}]
+SITE = {"schema": 1, "name": "site", "doc": "x", "launcher": "openmpi", "scheduler": "slurm", "nodes": [NODE], "rules": RULES}
+NOTHING = {"absent": ["NO_SUCH_VARIABLE"]}
+SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_JOB_NUM_NODES": "3"}
+
+
+class World(Test):
+    def setUp(self):
+        super().setUp()
+        self.env = support.clean_env(HPCLAUNCH_PROFILE_PATH="", XDG_CONFIG_HOME=self.folder + "/none")
+
+    def failures(self, case, site=None):
+        case = {"name": "one", "options": ["-N", "1"], **case}
+        path = self.file("site.json", json.dumps({**(site or SITE), "expect": [case]}))
+        done = hpclaunch("profile", "test", "--format", "json", path, env=self.env)
+        found = [one for suite in json.loads(done.out)["profiles"] for one in suite["diagnostics"]]
+        self.assertEqual(done.status, 1 if found else 0, str(done))
+        for one in found:
+            self.assertEqual(one["where"]["file"], path)
+        return "\n".join(one["message"] + "; " + one["fix"] for one in found)
+
+    def passes(self, case, site=None):
+        self.assertEqual(self.failures(case, site), "")
+
+    def fails(self, case, *says, site=None):
+        found = self.failures(case, site)
+        for text in says:
+            self.assertIn(text, found)
+        self.assertTrue(found, "the case passes: %s" % case)
+
+    def test_variables(self):
+        self.fails({"options": ["-N", "1", "--ppn", "2", "--env", "FOO=1"], "absent": ["FOO"]}, 'FOO: expected nothing, got "1"')
+        self.passes({"options": ["-N", "1", "--env", "FOO=1"], "set": {"FOO": "1"}})
+        self.passes({"options": ["-N", "1", "--env", "FOO"], "env": {"FOO": "2"}, "set": {"FOO": "2"}})
+        self.fails({"options": ["-N", "1", "--env", "FOO"], **NOTHING}, "FOO is not set")
+        files = {"job.env": "A=1\nB='x y'\n"}
+        self.passes({"options": ["-N", "1", "--env-file", "job.env"], "files": files, "set": {"A": "1", "B": "x y"}})
+        self.fails({"options": ["-N", "1", "--env-file", "job.env"], **NOTHING}, '"job.env" is not in the case', '"files"')
+
+    def test_frameworks_and_agents(self):
+        self.fails({"options": ["-N", "1", "--for", "torchft"], **NOTHING}, "TORCHFT_LIGHTHOUSE is not set")
+        self.passes({"options": ["-N", "1", "--for", "torchft", "--set", "TORCHFT_LIGHTHOUSE=http://h:1"], "set": {"NUM_REPLICA_GROUPS": "1"}})
+        agent = {"options": ["-N", "2", "--agent"], "program": ["torchrun", "t.py"]}
+        self.passes({**agent, "set": {"PET_NNODES": "2"}})
+        self.fails({**agent, "absent": ["PET_NNODES"]}, "PET_NNODES")
+        self.fails({"options": ["-N", "1", "--ppn", "2"], "program": ["torchrun", "t.py"], **NOTHING}, "not started", "torchrun starts ranks itself")
+        self.passes({"options": ["-N", "1", "--ppn", "2", "--force"], "program": ["torchrun", "t.py"], **NOTHING})
+
+    def test_environments(self):
+        self.fails({"options": ["-N", "1", "--conda", "nonesuch"], **NOTHING}, "--conda nonesuch", '"env"')
+        self.fails({"options": ["-N", "1", "--venv", "/v"], **NOTHING}, "--venv /v", "pyvenv.cfg")
+        self.passes({"options": ["-N", "1", "--venv", "/v"], "files": ["/v/pyvenv.cfg"], "set": {"VIRTUAL_ENV": "/v"}})
+        rule = {"id": "module", "why": "w", "when": {"module.abc": "1.2"}, "default": {"ABC": "1"}}
+        site = {**SITE, "rules": [rule]}
+        self.passes({"options": ["-N", "1", "--module", "abc/1.2"], "set": {"ABC": "1"}}, site)
+        self.passes({"options": ["-N", "1", "--module", "none"], "absent": ["ABC"]}, site)
+
+    def test_containers(self):
+        asked = {"options": ["-N", "1", "--container", "/x.sif"]}
+        self.fails({**asked, "argv_lacks": ["apptainer"]}, 'image "/x.sif" does not exist')
+        self.fails({**asked, "files": ["/x.sif"], "argv_lacks": ["apptainer"]}, "no container engine")
+        there = {**asked, "files": ["/x.sif"], "programs": ["apptainer"]}
+        self.passes({**there, **NOTHING})
+        plan = self.plan_of(there)
+        self.assertIn("apptainer", plan["argv"])
+        self.assertEqual(self.choice(plan, "container"), "/x.sif")
+
+    def test_staging(self):
+        asked = {"options": ["-N", "2", "--stage", "sbcast"]}
+        self.fails({**asked, **NOTHING}, "no conda or virtual environment is active")
+        conda = {**asked, "env": {"CONDA_PREFIX": "/c", "PATH": "/c/bin"}, "files": ["/c/conda-meta/history"]}
+        self.fails({**conda, **NOTHING}, "this is not a Slurm job")
+        self.fails({**conda, "job_id": "7", **NOTHING}, "sbcast is not on PATH")
+        plan = self.plan_of({**conda, "job_id": "7", "programs": ["sbcast"]})
+        self.assertEqual(self.choice(plan, "stage"), "sbcast")
+        self.fails({"options": ["-N", "1", "--stage", "copy", "--stage-from", "/nowhere.tar"], **NOTHING}, "there is no such file")
+        self.fails({"options": ["-N", "1", "--stage", "copy", "--stage-from", "/e.tar"], "files": ["/e.tar"], **NOTHING}, "a case starts no programs")
+
+    def test_libraries(self):
+        path = {"LD_LIBRARY_PATH": "/opt/x/lib"}
+        self.passes({"env": path, "files": ["/opt/x/lib/libm.so.6"], "set": {"LIBRARY": "yes"}})
+        self.passes({"env": path, "absent": ["LIBRARY"]})
+        self.passes({"files": ["/opt/x/lib/libm.so.6"], "absent": ["LIBRARY"]})
+
+    def test_launcher_versions(self):
+        two = {"options": ["-N", "2", "--ppn", "2"]}
+        for said in ({"launcher_version": "4.1.4"}, {"programs": {"mpirun": "mpirun (Open MPI) 4.1.4"}}):
+            self.passes({**two, **said, "argv_has": ["-np", "seq"]})
+        for said in ({}, {"launcher_version": "5.0.3"}, {"programs": {"mpirun": "mpirun (Open MPI) 5.0.3"}}):
+            self.passes({**two, **said, "argv_has": ["--map-by"], "argv_lacks": ["-np"]})
+        path = ["-N", "1", "--launcher", "/opt/m/bin/mpirun"]
+        self.fails({"options": path, **NOTHING}, "/opt/m/bin/mpirun")
+        self.passes({"options": path, "programs": {"/opt/m/bin/mpirun": "mpirun (Open MPI) 4.1.4"}, "argv_has": ["-np"]})
+
+    def test_user_and_job(self):
+        self.passes({"set": {"CACHE": "/tmp/user-0"}})
+        self.passes({"env": {"USER": "eve"}, "set": {"CACHE": "/tmp/eve-0"}})
+        for system in ("slurm", "pbs", "flux", "lsf", "cobalt", ""):
+            site = {key: value for key, value in {**SITE, "scheduler": system}.items() if value}
+            self.passes({"user": "ann", "job_id": "77", "set": {"CACHE": "/tmp/ann-77"}}, site)
+
+    def test_hosts_and_grants(self):
+        self.passes({"options": ["--ppn", "2"], "hosts": ["q1", "q2"], "set": {"MASTER_ADDR": "q1", "WORLD_SIZE": "4"}})
+        self.passes({"options": ["--ppn", "2", "-N", "3"], "hosts": ["q1", "q2"], "set": {"WORLD_SIZE": "6"}})
+        self.passes({"options": ["--ppn", "1"], "env": SLURM, "set": {"MASTER_ADDR": "n1", "WORLD_SIZE": "3"}})
+        self.passes({"options": ["--ppn", "1"], "env": {**SLURM, "SLURM_JOB_CPUS_PER_NODE": "4(x3)"}, "set": {"OMP_NUM_THREADS": "4"}})
+        self.passes({"options": ["--hostfile", "h"], "files": {"h": "a\nb\n"}, "set": {"MASTER_ADDR": "a", "WORLD_SIZE": "4"}})
+        self.fails({"options": ["--hostfile", "h"], **NOTHING}, '"h" is not in the case')
+        pbs = {**SITE, "scheduler": "pbs"}
+        node_file = {"PBS_JOBID": "5.pbs", "PBS_NODEFILE": "/var/n"}
+        self.passes({"options": ["--ppn", "2"], "env": node_file, "files": {"/var/n": "x1\nx2\n"}, "set": {"MASTER_ADDR": "x1", "WORLD_SIZE": "4"}}, pbs)
+
+    def test_what_a_case_cannot_know(self):
+        for options, says in ((["--topology", "/x.json"], "--topology"), (["--profile", "none"], "--profile none"), (["--dry-run"], "--dry-run"),
+                              (["--preflight"], "--preflight"), (["--signal", "USR1@60"], "end of the allocation"), (["--nonesuch"], "--nonesuch"),
+                              (["--ends-in", "01:00:00"], "--ends-in needs --signal")):
+            self.fails({"options": ["-N", "1", *options], **NOTHING}, says)
+        self.passes({"options": ["-N", "1", "--signal", "USR1@60", "--ends-in", "01:00:00"], **NOTHING})
+
+    def test_nothing_of_this_machine(self):
+        """Equal bytes whoever asks, where, and with what exported."""
+        case = {"name": "one", "options": ["-N", "2", "--ppn", "2", "--for", "jax"], "absent": ["A"]}
+        path = self.file("site.json", json.dumps({**SITE, "expect": [case]}))
+        words = ("profile", "test", "--plan", "one", "--format", "json", path)
+        first = self.ok(hpclaunch(*words, env=self.env)).out
+        other = {**self.env, "USER": "other", "MASTER_PORT": "1", "SLURM_JOB_ID": "9", "LD_LIBRARY_PATH": "/lib", "A": "1"}
+        self.assertEqual(self.ok(hpclaunch(*words, env=other, cwd="/")).out, first)
+
+    def test_plan_needs_a_case(self):
+        path = self.file("site.json", json.dumps({**SITE, "expect": [{"name": "two nodes", "options": ["-N", "2"], **NOTHING}]}))
+        done = self.ok(hpclaunch("profile", "test", "--plan", "two node", path, env=self.env), 2)
+        self.has(done, 'no golden case "two node"', '--plan "two nodes"')
+        self.has(self.ok(hpclaunch("profile", "test", "--plan", "x", env=self.env), 2), "--plan takes one profile")
+        self.has(self.ok(hpclaunch("profile", "show", "--plan", "x", path, env=self.env), 2), "show takes no --plan")
+        self.has(self.ok(hpclaunch("profile", "test", "--plan", "two nodes", path, env=self.env)), "MASTER_ADDR")
+
+    def plan_of(self, case):
+        case = {"name": "one", **NOTHING, **case}
+        path = self.file("site.json", json.dumps({**SITE, "expect": [case]}))
+        return json.loads(self.ok(hpclaunch("profile", "test", "--plan", "one", "--format", "json", path, env=self.env)).out)
+
+    @staticmethod
+    def choice(plan, name):
+        return {one["name"]: one["history"][-1]["value"] for one in plan["choices"]}.get(name)
+
+
+def sites():
+    folder = os.path.join(ROOT, "profiles", "site")
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            text = re.sub(r"(?m)^\s*//.*$", "", file.read())
+        yield name[:-len(".json")], json.loads(text)
+
+
+class EveryCase(Test):
+    """`plan` on this machine, away from the site, and the case's world: two worlds, one way to a plan."""
+
+    MADE_UP = ("hosts", "files", "programs", "launcher_version", "job_id")
+    OF_THE_MACHINE = {"MASTER_ADDR", "MASTER_PORT"}
+
+    @classmethod
+    def decided(cls, plan):
+        """What the two must agree on: every variable, choice and layout, but the address, the hosts' names and what tells of a program's path."""
+        settings = {one["name"]: one["history"] for one in plan["environment"] if one["name"] not in cls.OF_THE_MACHINE}
+        choices = {one["name"]: one["history"][-1]["value"] for one in plan["choices"] if one["name"] != "hosts"}
+        return settings, choices, plan["classes"], plan["layout"], plan.get("batch"), plan.get("reports")
+
+    def test_every_case(self):
+        compared = 0
+        for site, profile in sites():
+            for case in profile.get("expect", []):
+                env = case.get("env", {})
+                in_job = any(name.startswith(("SLURM_JOB", "PBS_", "FLUX_", "LSB_", "COBALT_")) for name in env)
+                if "refused" in case or in_job or any(key in case for key in self.MADE_UP):
+                    continue
+                with self.subTest(site, case=case["name"]):
+                    here = support.clean_env(HPCLAUNCH_PROFILE_PATH="", XDG_CONFIG_HOME=self.folder + "/none", USER="user", **env)
+                    made = hpclaunch("profile", "test", "--plan", case["name"], "--format", "json", site, env=here)
+                    real = hpclaunch("plan", "--json", "--profile", site, *case["options"], "--", *case.get("program", ["python", "train.py"]), env=here)
+                    self.assertIn(real.status, (0, 1), str(real))
+                    self.assertEqual(self.decided(json.loads(self.ok(made).out)), self.decided(json.loads(real.out)))
+                    compared += 1
+        self.assertGreater(compared, 150)
+
+
+if __name__ == "__main__":
+    support.main()
