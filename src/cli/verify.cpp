@@ -25,7 +25,7 @@ constexpr std::size_t kRowsPerKind = 8;
 Json difference_json(const Plan& plan, const Difference& difference) {
   Json hosts = Json::array();
   for (const int node : difference.nodes)
-    hosts.push_back(plan.hosts[static_cast<std::size_t>(node)]);
+    hosts.push_back(plan.hosts.names[static_cast<std::size_t>(node)]);
   return {{"kind", difference.what.id},
           {"severity", to_string(difference.what.severity)},
           {"where", where_text(plan, difference)},
@@ -44,8 +44,8 @@ std::string as_json(const Prepared& prepared, const job::Verification& result) {
                    {"as_planned", comparison.as_planned()},
                    {"ranks", plan.world_size()},
                    {"ranks_as_planned", comparison.ranks_as_planned},
-                   {"hosts", plan.hosts}};
-  document["launcher"] = {{"name", plan.launcher},
+                   {"hosts", plan.hosts.names}};
+  document["launcher"] = {{"name", plan.launch.launcher},
                           {"argv", result.argv},
                           {"status", result.ended.status},
                           {"too_late", result.ended.too_late}};
@@ -123,8 +123,10 @@ Json nodes_json(const Plan& plan, const job::NodesExamined& nodes) {
                         {"fix", one.what.fix},
                         {"hosts", row["hosts"]}});
   }
-  return {
-      {"schema", 1}, {"hosts", plan.hosts}, {"answered", nodes.answered}, {"findings", findings}};
+  return {{"schema", 1},
+          {"hosts", plan.hosts.names},
+          {"answered", nodes.answered},
+          {"findings", findings}};
 }
 
 std::string nodes_text(const Plan& plan, const job::NodesExamined& nodes, const Style& style) {

@@ -30,7 +30,7 @@ bool are_here(const Addresses& addresses) {
 class Check {
  public:
   Check(const Plan& plan, const std::string& name, Diagnostics& diagnostics)
-      : plan_(plan), name_(name), first_(plan.hosts.front()), diagnostics_(diagnostics) {}
+      : plan_(plan), name_(name), first_(plan.hosts.names.front()), diagnostics_(diagnostics) {}
 
   // By the text alone. False: nothing more can be said.
   bool text() {
@@ -48,7 +48,7 @@ class Check {
 
   void resolved() {
     const Result<Addresses> found = sys::resolve(name_);
-    const bool in_job = plan_.hosts.contains(sys::host_name());
+    const bool in_job = plan_.hosts.names.contains(sys::host_name());
     // Outside the job, a name of its host list may be known to its nodes only.
     if (!found && name_ == first_ && !in_job) return;
     if (!found) {
@@ -74,7 +74,7 @@ class Check {
 
   bool loopback(const std::string& address) {
     // A node's own name is often loopback on that node alone.
-    const bool own = plan_.first_is_here && same_host(name_, first_);
+    const bool own = plan_.hosts.first_is_here && same_host(name_, first_);
     return add("address-loopback", own ? Severity::warning : Severity::error,
                fmt::format("MASTER_ADDR {} is loopback here ({}), but the job has {} nodes", name_,
                            address, plan_.nodes()),
@@ -83,7 +83,7 @@ class Check {
 
   void compare(const Addresses& found, bool in_job) {
     if (same_host(name_, first_)) return;
-    const bool here = plan_.first_is_here;
+    const bool here = plan_.hosts.first_is_here;
     if (here && are_here(found)) return;
     const Result<Addresses> of_first = sys::resolve(first_);
     if (of_first && share(found, *of_first)) return;
@@ -115,32 +115,32 @@ void check_address(const Plan& plan, const Request& request, Purpose purpose,
   const bool given = setting->history.back().layer != Layer::builtin;
   if (plan.nodes() < 2 && !given) return;
   Check check(plan, *name, diagnostics);
-  if (!check.text() || plan.invented_hosts) return;
-  const bool of_this_machine = given && plan.first_is_here && request.topology.empty();
+  if (!check.text() || plan.hosts.invented) return;
+  const bool of_this_machine = given && plan.hosts.first_is_here && request.topology.empty();
   if (purpose == Purpose::start || of_this_machine) check.resolved();
 }
 
 std::optional<Diagnostic> endpoint_elsewhere(const Plan& plan, const std::string& host) {
-  const std::string first = plan.hosts.front();
+  const std::string first = plan.hosts.names.front();
   const auto holds = [&](const char* what, Severity severity) {
     return Diagnostic{
         "torchrun-endpoint", severity,
         fmt::format("the endpoint {} {}: ranks meet on {}, where rank 0 runs", host, what, first),
         severity == Severity::error ? "omit the endpoint" : ""};
   };
-  if (same_host(host, first) || plan.invented_hosts) return std::nullopt;
+  if (same_host(host, first) || plan.hosts.invented) return std::nullopt;
   if (is_loopback_name(host)) {
     if (plan.nodes() == 1) return std::nullopt;
     return holds("is loopback", Severity::note);
   }
-  if (plan.hosts.contains(host)) return holds("is not the first node", Severity::note);
+  if (plan.hosts.names.contains(host)) return holds("is not the first node", Severity::note);
   const Result<Addresses> found = sys::resolve(host);
   if (!found) return holds("does not resolve here", Severity::warning);
-  if (plan.first_is_here && are_here(*found)) return std::nullopt;
+  if (plan.hosts.first_is_here && are_here(*found)) return std::nullopt;
   const Result<Addresses> of_first = sys::resolve(first);
   if (of_first && share(*found, *of_first)) return std::nullopt;
   return holds("is no node of the job",
-               plan.first_is_here && of_first ? Severity::error : Severity::warning);
+               plan.hosts.first_is_here && of_first ? Severity::error : Severity::warning);
 }
 
 }  // namespace hpclaunch::job

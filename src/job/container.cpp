@@ -218,7 +218,7 @@ Status add_binds(const Request& request, const SiteContainer* site, Prepared& pr
   for (const std::string& text : request.container.binds) {
     Result<std::pair<std::string, std::string>> bind = parse_bind(text);
     if (!bind) return bind.error();
-    if (prepared.plan.first_is_here && !fs::exists(bind->first, ignored))
+    if (prepared.plan.hosts.first_is_here && !fs::exists(bind->first, ignored))
       return Error{ErrorKind::not_found,
                    fmt::format("--container-bind: \"{}\" does not exist", bind->first),
                    "a file or directory of this machine"};
@@ -231,7 +231,7 @@ Status add_binds(const Request& request, const SiteContainer* site, Prepared& pr
   if (engine.sees_host) return Done{};
   // Not the shim itself: not every engine makes a file to mount one on.
   for (const std::string& path :
-       {fs::path(prepared.shim).parent_path().string(), prepared.plan.directory})
+       {fs::path(prepared.shim).parent_path().string(), prepared.plan.launch.directory})
     if (path.size() > 1 && !listed(engine.shares, path, is_below)) add({path, path});
   use.writes = use.is_directory && std::ranges::any_of(use.binds, [&](const auto& bind) {
                  return !fs::exists(use.image + bind.second, ignored);
@@ -245,11 +245,11 @@ std::vector<std::string> names_to_pass(const Prepared& prepared, const EnvSnapsh
   const Launcher& launcher = *prepared.launcher.launcher;
   const Plan& plan = prepared.plan;
   std::set<std::string> names = {"HPCLAUNCH_PLAN", launcher.traits.rank_var};
-  if (plan.supervise) names.insert("HPCLAUNCH_RECORDS");
+  if (plan.supervision.supervise) names.insert("HPCLAUNCH_RECORDS");
   if (!launcher.traits.local_rank_var.empty()) names.insert(launcher.traits.local_rank_var);
   for (const std::string_view one : split(prepared.container.engine->patterns, ' '))
     if (!one.empty()) names.emplace(one);
-  for (const Setting& setting : plan.env)
+  for (const Setting& setting : plan.environment.settings)
     if (std::holds_alternative<std::string>(setting.value()) && is_identifier(setting.name) &&
         setting.name != "PATH" && !setting.name.starts_with("LD_"))
       names.insert(setting.name);
@@ -278,7 +278,7 @@ std::vector<ResourceLimit> own_limits() {
 }
 
 std::string_view device_options(const ContainerEngine& engine, const Prepared& prepared) {
-  if (prepared.plan.gpu_view.empty() || prepared.node.devices.empty()) return {};
+  if (prepared.plan.placement.gpu_view.empty() || prepared.node.devices.empty()) return {};
   const std::string& vendor = prepared.node.devices.front().vendor;
   if (vendor == "nvidia") return engine.nvidia;
   if (vendor == "amd") return engine.amd;
@@ -312,9 +312,9 @@ Status check_container(const Request& request) {
   return Done{};
 }
 
-Status find_container(Request& request, const EnvSnapshot& env, const Site& site,
+Status find_container(const Request& request, const EnvSnapshot& env, const Site& site,
                       const ChosenLauncher& launcher, Purpose purpose, Prepared& prepared) {
-  ContainerRequest& wanted = request.container;
+  const ContainerRequest& wanted = request.container;
   if (wanted.image.empty()) return Done{};
   const bool elsewhere = purpose == Purpose::show && site.facts.invented_hosts;
   const Image image(wanted.image);
@@ -335,7 +335,6 @@ Status find_container(Request& request, const EnvSnapshot& env, const Site& site
   if (!found) return found.error();
   if (!elsewhere)
     if (Status good = check_image(image, *found, env); !good) return good;
-  wanted.image = image.name;
   prepared.container.engine = found->engine;
   prepared.container.program = found->program;
   prepared.container.image = image.name;
@@ -370,7 +369,7 @@ Status complete_container(const Request& request, const EnvSnapshot& env, const 
     decision.where = of_site->origin.where;
     decision.source = of_site->origin.source;
   }
-  prepared.plan.choices.push_back({"container", {std::move(decision)}});
+  prepared.plan.explanation.choices.push_back({"container", {std::move(decision)}});
   return Done{};
 }
 
@@ -378,14 +377,14 @@ Entered enter(const Prepared& prepared, Plan plan) {
   if (prepared.container.engine == nullptr) return {std::move(plan), prepared.shim};
   Argv words = container_words(prepared.container);
   if (prepared.container.program.empty()) {
-    plan.profile_args.insert(plan.profile_args.begin(), words.begin(), words.end());
+    plan.launch.profile_args.insert(plan.launch.profile_args.begin(), words.begin(), words.end());
     return {std::move(plan), prepared.shim};
   }
   std::string first = std::move(words.front());
   words.front().clear();
   words.erase(words.begin());
   words.push_back(prepared.shim);
-  plan.command.insert(plan.command.begin(), words.begin(), words.end());
+  plan.launch.command.insert(plan.launch.command.begin(), words.begin(), words.end());
   return {std::move(plan), std::move(first)};
 }
 

@@ -7,10 +7,10 @@ namespace hpclaunch::job {
 /// Errors: `usage` for options that need --container, or that exclude it.
 Status check_container(const Request& request);
 
-/// Chooses the engine and looks for the image; makes a path among `request` absolute. Without --container nothing.
+/// Chooses the engine and looks for the image. Without --container nothing.
 /// Errors: `program_not_found` for an engine or an image that is not here; `unsupported` for an engine that cannot run
 /// ranks or does not take this image; `usage`.
-Status find_container(Request& request, const EnvSnapshot& env, const Site& site,
+Status find_container(const Request& request, const EnvSnapshot& env, const Site& site,
                       const ChosenLauncher& launcher, Purpose purpose, Prepared& prepared);
 
 /// Adds what follows from the plan: devices, binds, variables by name; and the plan's choice.

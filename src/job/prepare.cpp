@@ -63,16 +63,15 @@ Result<std::vector<std::string>> resolve(const Request& request, const EnvSnapsh
 // What is found out while the probe works: all but the node.
 Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpose, const Site& site,
                   PlanInput& input, Prepared& prepared, MpiLibrary& mpi) {
-  input.request = request;
   Result<std::vector<std::string>> command =
       resolve(request, env, purpose, prepared.stage, prepared.diagnostics);
   if (!command) return command.error();
   // A plan for a machine that is not here: its programs lie elsewhere.
   const bool elsewhere = purpose == Purpose::show && site.facts.invented_hosts;
-  input.request.command = elsewhere ? request.command : *command;
-  input.request.stage.method = prepared.stage.method;
+  input.command = elsewhere ? request.command : *command;
+  input.stages = !prepared.stage.method.empty();
   if (!command->empty() && !elsewhere)
-    input.request.command.front() =
+    input.command.front() =
         staged_program(request.command.front(), command->front(), prepared.stage);
   Result<ProgramEnv> wanted = framework_env(request, env);
   if (!wanted) return wanted.error();
@@ -82,7 +81,7 @@ Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpos
   if (request.agent) {
     const ProgramEnv more = agent_env(request.command);
     input.program_env.insert(input.program_env.begin(), more.begin(), more.end());
-    input.request.command = agent_command(request.command, std::move(input.request.command));
+    input.command = agent_command(request.command, std::move(input.command));
   }
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
   const bool contained = !request.container.image.empty();
@@ -91,10 +90,10 @@ Status find_means(const Request& request, const EnvSnapshot& env, Purpose purpos
       choose_launcher(request, env, site, preferred, mpi, purpose == Purpose::start);
   if (!launcher) return launcher.error();
   prepared.launcher = *std::move(launcher);
-  if (const Status found =
-          find_container(input.request, env, site, prepared.launcher, purpose, prepared);
+  if (const Status found = find_container(request, env, site, prepared.launcher, purpose, prepared);
       !found)
     return found.error();
+  input.image = prepared.container.image;
   if (contained) input.directory = sys::working_directory();
   std::string& program = prepared.launcher.facts.path;
   if (elsewhere && request.launcher.find('/') == std::string::npos)
@@ -185,7 +184,7 @@ void add_site(const EnvSnapshot& env, Site& site, JobNode job, const ChosenLaunc
   input.model = job.model;
   input.part_of_node = job.part;
   input.cores_known = job.known;
-  if (site.is_here && input.request.topology.empty()) input.live = std::move(job.live);
+  if (site.is_here && input.request->topology.empty()) input.live = std::move(job.live);
   input.reachable = std::move(job.reachable);
   input.job = site.facts;
   input.first_is_here = only_here(site.hosts) || is_here(site.hosts.names.front());
@@ -198,16 +197,18 @@ void add_site(const EnvSnapshot& env, Site& site, JobNode job, const ChosenLaunc
     input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;
   input.env = env;
-  Request& request = input.request;
+  const Request& request = *input.request;
   input.launcher = traits_of(launcher, site, request);
   input.launcher_why = launcher.why;
+  input.launcher_args = request.launcher_args;
   if (const std::string_view option = launcher.launcher->het_group;
       request.het_group && !option.empty())
-    request.launcher_args.insert(request.launcher_args.begin(),
-                                 fmt::format(fmt::runtime(option), *request.het_group));
+    input.launcher_args.insert(input.launcher_args.begin(),
+                               fmt::format(fmt::runtime(option), *request.het_group));
   // Ranks of other nodes open their logs themselves.
-  if (std::string& logs = request.output.log_dir; !logs.empty() && !input.launcher.built_in)
-    logs = std::filesystem::absolute(logs).lexically_normal();
+  input.log_dir = request.output.log_dir;
+  if (!input.log_dir.empty() && !input.launcher.built_in)
+    input.log_dir = std::filesystem::absolute(input.log_dir).lexically_normal();
 }
 
 PictureMarks marks_of(const NodeModel* model) {
@@ -230,13 +231,14 @@ Status complete(const PlanInput& input, const Site& site, Prepared& prepared) {
   const auto add = [&](const Diagnostics& found) {
     std::ranges::copy(found, std::back_inserter(prepared.diagnostics));
   };
-  add(prepared.plan.reports);
+  add(prepared.plan.explanation.reports);
   if (auto inside = inside_a_rank(input.env)) prepared.diagnostics.push_back(std::move(*inside));
   add(check_plan(prepared.plan, input.node, input.env));
   add(arg_clashes(prepared.plan));
-  if (const Status entered = complete_container(input.request, input.env, site, prepared); !entered)
+  if (const Status entered = complete_container(*input.request, input.env, site, prepared);
+      !entered)
     return entered.error();
-  if (prepared.plan.command.empty()) return Done{};
+  if (prepared.plan.launch.command.empty()) return Done{};
   Result<Argv> argv = launch_line(prepared, prepared.plan);
   if (!argv) return argv.error();
   prepared.argv = std::move(*argv);
@@ -253,9 +255,10 @@ Result<Prepared> prepare(const Request& asked, const EnvSnapshot& given, Purpose
   EnvSnapshot env = given;
   if (const Status active = activate(typed, purpose, env, prepared.diagnostics); !active)
     return active.error();
-  const Result<Request> spelled = spelled_out(typed, env, prepared.diagnostics);
+  Result<Request> spelled = spelled_out(std::move(typed), env, prepared.diagnostics);
   if (!spelled) return spelled.error();
-  const Request& request = *spelled;
+  const auto kept = std::make_shared<const Request>(*std::move(spelled));
+  const Request& request = *kept;
   prepared.activation = activation_lines(request);
   prepared.means = std::make_shared<Means>();
   Site& site = prepared.means->site;
@@ -269,6 +272,7 @@ Result<Prepared> prepare(const Request& asked, const EnvSnapshot& given, Purpose
   if (request.profile_start && prepared.stage.method.empty())
     prepared.useful_stage = useful_stage(request, site, env);
   PlanInput& input = prepared.means->input;
+  input.request = kept;
   MpiLibrary mpi;
   Status means = Error{};
   const auto meanwhile = [&] {
@@ -281,8 +285,8 @@ Result<Prepared> prepare(const Request& asked, const EnvSnapshot& given, Purpose
   input.libraries = find_libraries(site.profile(), env);
   if (site.profile() != nullptr) prepared.notes = site.profile()->notes;
   if (const Status done = complete(input, site, prepared); !done) return done.error();
-  if (*stage) prepared.plan.choices.push_back(std::move(**stage));
-  if (prepared.stage.method == "sbcast" && !prepared.plan.whole_allocation)
+  if (*stage) prepared.plan.explanation.choices.push_back(std::move(**stage));
+  if (prepared.stage.method == "sbcast" && !prepared.plan.hosts.whole_allocation)
     return Error{ErrorKind::usage, "--stage sbcast: the launch does not use all nodes of the job",
                  "--stage copy"};
   if (purpose == Purpose::start && !any_from(Severity::error, prepared.diagnostics)) {
@@ -295,7 +299,7 @@ Result<Prepared> prepare(const Request& asked, const EnvSnapshot& given, Purpose
   prepared.late_host = late_host(site, prepared.plan);
   if (site.batch.scheduler == nullptr)
     for (const LauncherTraits::ConflictingVariable& one : input.launcher.conflicting)
-      if (!one.shapes_step || prepared.plan.gpu_view != "launcher")
+      if (!one.shapes_step || prepared.plan.placement.gpu_view != "launcher")
         prepared.foreign.push_back(one.name + (one.prefix ? "*" : ""));
   if (request.max_restarts.value_or(0) == 0) prepared.means.reset();
   return prepared;
@@ -305,10 +309,10 @@ Status plan_restart(Prepared& prepared) {
   auto& [site, input] = *prepared.means;
   ++input.restart;
   Diagnostics known;  // the user has read them
-  if (!input.request.master_port && input.env.find("MASTER_PORT") == nullptr) {
+  if (!input.request->master_port && input.env.find("MASTER_PORT") == nullptr) {
     int lock = -1;  // the old one is held until there is another
     site.hosts.names = input.hosts;
-    Result<Rendezvous> rendezvous = choose_rendezvous(input.request, input.env, site, lock, known);
+    Result<Rendezvous> rendezvous = choose_rendezvous(*input.request, input.env, site, lock, known);
     if (!rendezvous) return rendezvous.error();
     input.rendezvous = *std::move(rendezvous);
     if (prepared.port_lock >= 0) close(prepared.port_lock);
@@ -344,7 +348,8 @@ Result<Prepared> prepare_elsewhere(const Request& request, const EnvSnapshot& en
   chosen.why = "the profile's";
   prepared.shim = "hpclaunch-shim";
   PlanInput input;
-  input.request = request;
+  input.request = std::make_shared<Request>(request);
+  input.command = request.command;
   input.rendezvous = {site.hosts.names.front(), "the first host, where rank 0 runs",
                       candidate_ports(profile.name, 1, 0).front(), "made up"};
   add_site(env, site, JobNode{(*model)->topology, *model}, chosen, input);
@@ -357,7 +362,7 @@ std::vector<EnvChange> environment_changes(const Plan& plan) {
   const auto comment = [](const Decision& decision) {
     return fmt::format("{}: {}", to_string(decision.layer), decision.why);
   };
-  for (const Setting& setting : plan.env) {
+  for (const Setting& setting : plan.environment.settings) {
     const Decision& holds = setting.history.back();
     if (holds.layer == Layer::environment) continue;  // it is there already
     if (const auto* text = std::get_if<std::string>(&holds.value))
@@ -365,8 +370,8 @@ std::vector<EnvChange> environment_changes(const Plan& plan) {
     else if (std::holds_alternative<Unset>(holds.value))
       changes.push_back({setting.name, std::nullopt, comment(holds)});
   }
-  changes.push_back(
-      {"HPCLAUNCH_PLAN", plan.wire, "computed: what differs by rank; hpclaunch-shim reads it"});
+  changes.push_back({"HPCLAUNCH_PLAN", plan.environment.wire,
+                     "computed: what differs by rank; hpclaunch-shim reads it"});
   std::ranges::sort(changes, {}, &EnvChange::name);
   return changes;
 }

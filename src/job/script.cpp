@@ -168,7 +168,7 @@ Status plan_job(const Request& request, bool plain, const std::string& user, Dra
   const Result<const NodeModel*> model = choose_model(request, profile, EnvSnapshot{}, {});
   if (model && *model != nullptr) draft.needs = needs_on(profile->job, (*model)->name);
   draft.prepared = std::move(*prepared);
-  draft.prepared->late_host = {draft.prepared->plan.hosts.front(),
+  draft.prepared->late_host = {draft.prepared->plan.hosts.names.front(),
                                std::string(draft.system->first_host),
                                fmt::format("{} job", draft.system->title)};
   draft.prepared->activation = activation_lines(activated);
@@ -241,7 +241,7 @@ Status choose_options(const BatchRequest& wanted, const EnvSnapshot& env, Purpos
 // Rules first: of two equal options the later one counts.
 Status make_directives(Draft& draft) {
   if (draft.prepared)
-    for (const std::string& directive : draft.prepared->plan.batch) {
+    for (const std::string& directive : draft.prepared->plan.launch.batch) {
       draft.directives.push_back(directive);
       const Setting* choice =
           draft.prepared->plan.find_choice("batch " + directive.substr(0, directive.find('=')));

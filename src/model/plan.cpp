@@ -71,22 +71,24 @@ const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, std::str
   return setting == nullptr ? env.find(name) : std::get_if<std::string>(&setting->value());
 }
 
-int Plan::world_size() const {
+int Placement::world_size() const {
   int total = 0;
-  for (const NodeRun& run : layout)
-    total += run.nodes *
-             static_cast<int>(classes[static_cast<std::size_t>(run.node_class)].ranks.size());
+  for (const NodeRun& run : layout) total += run.nodes * static_cast<int>(of(run).ranks.size());
   return total;
 }
 
-int Plan::max_local_size() const {
+int Placement::max_local_size() const {
   std::size_t most = 0;
   for (const NodeClass& one : classes) most = std::max(most, one.ranks.size());
   return static_cast<int>(most);
 }
 
-const Setting* Plan::find_env(std::string_view name) const { return find(env, name); }
-const Setting* Plan::find_choice(std::string_view name) const { return find(choices, name); }
+const Setting* Plan::find_env(std::string_view name) const {
+  return find(environment.settings, name);
+}
+const Setting* Plan::find_choice(std::string_view name) const {
+  return find(explanation.choices, name);
+}
 
 Severity severity_from(std::string_view name) {
   for (const Severity severity : {Severity::note, Severity::error})

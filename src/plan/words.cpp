@@ -132,9 +132,9 @@ std::string not_used(const Topology& node) {
 
 }  // namespace
 
-Setting placement_choice(const PlanInput& input, const Plan& plan) {
+Setting placement_choice(const PlanInput& input, const Placement& placement) {
   PerRank words;
-  for (const NodeClass& kind : plan.classes) {
+  for (const NodeClass& kind : placement.classes) {
     words.items.emplace_back();
     for (std::size_t first = 0; first < kind.ranks.size();) {
       std::size_t last = first;
@@ -148,9 +148,9 @@ Setting placement_choice(const PlanInput& input, const Plan& plan) {
                 "what each rank of a node gets (reasons: cpu-bind, devices, nics)");
 }
 
-std::optional<Setting> device_choice(const Units& units, bool linked, const Plan& plan) {
+std::optional<Setting> device_choice(const Units& units, bool linked, const Placement& placement) {
   if (units.list.empty()) return std::nullopt;
-  PerRank numbers = per_rank(plan, [](const RankPlan& rank) {
+  PerRank numbers = per_rank(placement, [](const RankPlan& rank) {
     std::vector<int> each;
     for (const UnitRef& unit : rank.units) each.push_back(unit.unit);
     return fmt::format("{}", fmt::join(each, ","));
@@ -164,14 +164,14 @@ std::optional<Setting> device_choice(const Units& units, bool linked, const Plan
   return choice("devices", Layer::computed, std::move(numbers), std::move(why));
 }
 
-std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan) {
+std::optional<Setting> nic_choice(const PlanInput& input, const Placement& placement) {
   if (input.node.nics.empty()) return std::nullopt;
   const std::string others = not_used(input.node);
   if (job_nics(input.node).empty())
     return choice("nics", Layer::computed, "none",
                   "no network interface can be used for the job's traffic" + others);
   bool by_bridge = false;
-  PerRank names = per_rank(plan, [&](const RankPlan& rank) {
+  PerRank names = per_rank(placement, [&](const RankPlan& rank) {
     by_bridge = by_bridge || bridges_decide(input.node, rank);
     return rank.nic < 0 ? "" : nic_name(input.node.nics[rank.nic]);
   });

@@ -28,9 +28,9 @@ std::string suggest(const char* option, const std::string& name,
 
 /// `item` of each rank, by class of nodes.
 template <class Item>
-PerRank per_rank(const Plan& plan, Item item) {
+PerRank per_rank(const Placement& placement, Item item) {
   PerRank values;
-  for (const NodeClass& one : plan.classes) {
+  for (const NodeClass& one : placement.classes) {
     values.items.emplace_back();
     for (const RankPlan& rank : one.ranks) values.items.back().push_back(item(rank));
   }

@@ -19,7 +19,7 @@ Supervisor::Supervisor(const Job& job, int control)
     : job_(job),
       control_(control),
       children_(signal_set({SIGCHLD})),
-      lines_(job.plan.world_size(), job.plan.output.label, screen_.one_target()),
+      lines_(job.plan.world_size(), job.plan.supervision.output.label, screen_.one_target()),
       ranks_(static_cast<std::size_t>(job.plan.world_size())),
       logs_(job.logs.files) {}
 

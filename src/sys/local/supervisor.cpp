@@ -85,7 +85,7 @@ void Supervisor::forward(int signal) {
   if (!ends) return;
   if (signal == SIGINT)
     say(fmt::format("hpclaunch: stopping: waiting up to {:g} s for {}; Ctrl-C again to kill\n",
-                    job_.plan.output.grace_seconds, counted(by_pid_.size(), "rank")));
+                    job_.plan.supervision.output.grace_seconds, counted(by_pid_.size(), "rank")));
   interrupted_ = true;
   if (kill_at_ == kNever) limit_grace();
 }
@@ -144,18 +144,19 @@ void Supervisor::write_screen() {
 
 // Milliseconds, at most a minute, so that a change of the wall clock has its effect; -1: none to come.
 long Supervisor::until_time_limit_signal() const {
-  if (job_.plan.time_limit_signal.signal == 0 || time_limit_signal_sent_ ||
+  if (job_.plan.supervision.time_limit_signal.signal == 0 || time_limit_signal_sent_ ||
       phase_ != Phase::running)
     return -1;
-  const double left = static_cast<double>(job_.plan.time_limit_signal.at) - wall_clock();
+  const double left =
+      static_cast<double>(job_.plan.supervision.time_limit_signal.at) - wall_clock();
   return static_cast<long>(std::ceil(std::clamp(left, 0.0, 60.0) * 1000));
 }
 
 void Supervisor::send_time_limit_signal() {
   if (until_time_limit_signal() != 0) return;
   time_limit_signal_sent_ = true;
-  counts_.passed_on = job_.plan.time_limit_signal.signal;
-  signal_ranks(job_.plan.time_limit_signal.signal);
+  counts_.passed_on = job_.plan.supervision.time_limit_signal.signal;
+  signal_ranks(job_.plan.supervision.time_limit_signal.signal);
 }
 
 void Supervisor::advance() {
@@ -187,7 +188,8 @@ void Supervisor::signal_ranks(int signal) {
 }
 
 void Supervisor::limit_grace() {
-  const long limit = clock_ms() + static_cast<long>(job_.plan.output.grace_seconds * 1000);
+  const long limit =
+      clock_ms() + static_cast<long>(job_.plan.supervision.output.grace_seconds * 1000);
   kill_at_ = kill_at_ == kNever ? limit : std::min(kill_at_, limit);
 }
 
@@ -222,7 +224,7 @@ void Supervisor::report() {
                     counted(counts_.ended, "rank"),
                     killed_at_once_ ? ""
                                     : fmt::format(" that still ran {:g} s later",
-                                                  job_.plan.output.grace_seconds)));
+                                                  job_.plan.supervision.output.grace_seconds)));
   if (!first_) return;
   const Ending end = ending();
   const bool by_signal = interrupted_ || first_->signal == end.passed_on;
@@ -243,7 +245,7 @@ Ending Supervisor::ending() const {
   RankFailure& first = ending.first.emplace();
   static_cast<RankExit&>(first) = *first_;
   first.local_rank = first.rank;
-  first.host = job_.plan.hosts.front();
+  first.host = job_.plan.hosts.names.front();
   first.last_lines = ranks_[static_cast<std::size_t>(first.rank)].tail.lines(kLastLines);
   return ending;
 }
