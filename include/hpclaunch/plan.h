@@ -206,9 +206,7 @@ struct Placement {
   std::string gpu_view;            ///< "own", "all", "launcher"; "" without devices
   BindVia bind_via = BindVia::shim;
 
-  const NodeClass& of(const NodeRun& run) const {
-    return classes[static_cast<std::size_t>(run.node_class)];
-  }
+  const NodeClass& of(const NodeRun& run) const { return classes[run.node_class]; }
   int world_size() const;
   int max_local_size() const;                       ///< ranks on the fullest node
   bool even() const { return layout.size() == 1; }  ///< every node alike
@@ -254,9 +252,9 @@ struct Supervision {
 
 /// Why the plan is what it is, and what to say about it.
 struct Explanation {
-  std::vector<Setting> choices;     ///< counts, binding, launcher, ...
-  std::vector<Diagnostic> reports;  ///< from rules of the profile and from the planner
-  std::vector<IdleRule> idle;       ///< for explain; not in the JSON
+  std::vector<Setting> choices = {};     ///< counts, binding, launcher, ...
+  std::vector<Diagnostic> reports = {};  ///< from rules of the profile and from the planner
+  std::vector<IdleRule> idle = {};       ///< for explain; not in the JSON
 };
 
 /// Each part is made by one step of make_plan and printed by one function of plan_to_json.

@@ -34,9 +34,9 @@ Job job_of(const Plan& plan, const Topology& node, const Observed& seen) {
   job.facts_of.resize(plan.hosts.names.size());
   for (const RankSeen& one : seen.reports) {
     if (!one.found->facts || static_cast<std::size_t>(one.rank) >= job.seats.size()) continue;
-    const int index = job.seats[static_cast<std::size_t>(one.rank)].node;
+    const int index = job.seats[one.rank].node;
     const NodeFacts* const facts = &*one.found->facts;
-    const NodeFacts*& first = job.facts_of[static_cast<std::size_t>(index)];
+    const NodeFacts*& first = job.facts_of[index];
     if (first == nullptr) first = facts;
     job.facts[one.host] = facts;
   }
@@ -137,8 +137,7 @@ std::string host_names(const Plan& plan, const std::vector<int>& nodes) {
     return fmt::format("all {} nodes", with_separators(static_cast<long>(nodes.size())));
   std::string text;
   for (std::size_t i = 0; i < nodes.size() && i < kMost; ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ",
-                        plan.hosts.names[static_cast<std::size_t>(nodes[i])]);
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", plan.hosts.names[nodes[i]]);
   if (nodes.size() > kMost)
     text += fmt::format(", ... ({} nodes)", with_separators(static_cast<long>(nodes.size())));
   return text;
@@ -154,7 +153,7 @@ Cover cover_of(const std::vector<RankPlace>& seats, const Difference& difference
   long needed = 0;
   int node = -1;
   for (const int rank : difference.ranks) {
-    const RankPlace& seat = seats[static_cast<std::size_t>(rank)];
+    const RankPlace& seat = seats[rank];
     cover.locals.insert(seat.local);
     if (seat.node != node) needed += seat.local_size;
     node = seat.node;
@@ -170,7 +169,7 @@ std::vector<RankPlace> rank_places(const Plan& plan, bool one_per_node) {
   places.reserve(static_cast<std::size_t>(plan.world_size()));
   int node = 0;
   for (const NodeRun& run : plan.placement.layout) {
-    const auto& ranks = plan.placement.classes[static_cast<std::size_t>(run.node_class)].ranks;
+    const auto& ranks = plan.placement.classes[run.node_class].ranks;
     const int size = one_per_node ? 1 : static_cast<int>(ranks.size());
     for (int n = 0; n < run.nodes; ++n, ++node)
       for (int local = 0; local < size; ++local)
@@ -261,9 +260,9 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
     const RankPlace& seat = job.seats[rank];
     const bool first = ++times[rank] == 1 && !seen.one_per_node;
     const std::tuple key{seat.node_class, seat.local, one.found.get()};
-    const std::string host = plan.hosts.names[static_cast<std::size_t>(seat.node)];
+    const std::string host = plan.hosts.names[seat.node];
     if (!one.found->facts && passed.count(key) > 0 && same_host(host, one.host)) continue;
-    const auto& ranks = plan.placement.classes[static_cast<std::size_t>(seat.node_class)].ranks;
+    const auto& ranks = plan.placement.classes[seat.node_class].ranks;
     const RankReport report = complete(plan, seen, seat, *one.found);
     const check::Subject subject{job, plan, seat, ranks, one.host, report, out};
     check::compare_node(subject);
@@ -285,7 +284,7 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
   for (const Difference& difference : result.differences)
     for (const int rank :
          difference.what.severity == Severity::note ? std::vector<int>() : difference.ranks)
-      good[static_cast<std::size_t>(rank)] = false;
+      good[rank] = false;
   result.ranks_as_planned = static_cast<int>(std::count(good.begin(), good.end(), true));
   return result;
 }

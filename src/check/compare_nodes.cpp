@@ -32,7 +32,7 @@ bool has_address(const NodeFacts& facts) {
 // The name of the node, or an address that the planned name has.
 void compare_host(const Subject& at) {
   const Job& job = at.job;
-  const std::string planned(at.plan.hosts.names[static_cast<std::size_t>(at.seat.node)]);
+  const std::string planned(at.plan.hosts.names[at.seat.node]);
   const std::string& found = at.host;
   const auto looked_up = job.seen.addresses.find(planned);
   const auto own = job.facts.find(found);

@@ -23,7 +23,7 @@ void compare_local_rank(const Subject& at) {
 
 // CPUs of the rank's node; empty: its first rank did not report them.
 CpuSet online_at(const Subject& at) {
-  const NodeFacts* const facts = at.job.facts_of[static_cast<std::size_t>(at.seat.node)];
+  const NodeFacts* const facts = at.job.facts_of[at.seat.node];
   const Result<CpuSet> online = CpuSet::parse(facts == nullptr ? "" : facts->online);
   return online ? *online : CpuSet{};
 }

@@ -55,8 +55,7 @@ RankReport complete(const Plan& plan, const Observed& seen, const RankPlace& pla
     report.limits = seen.usual.limits;
   }
   std::ranges::sort(report.refused);
-  const RankPlan& planned = plan.placement.classes[static_cast<std::size_t>(place.node_class)]
-                                .ranks[static_cast<std::size_t>(place.local)];
+  const RankPlan& planned = plan.placement.classes[place.node_class].ranks[place.local];
   const bool bound =
       !seen.one_per_node && plan.placement.bind_via != BindVia::none && !planned.cpus.empty();
   const std::string cpus = bound ? planned.cpus.to_list() : report.cpuset;

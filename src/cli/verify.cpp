@@ -24,8 +24,7 @@ constexpr std::size_t kRowsPerKind = 8;
 
 Json difference_json(const Plan& plan, const Difference& difference) {
   Json hosts = Json::array();
-  for (const int node : difference.nodes)
-    hosts.push_back(plan.hosts.names[static_cast<std::size_t>(node)]);
+  for (const int node : difference.nodes) hosts.push_back(plan.hosts.names[node]);
   return {{"kind", difference.what.id},
           {"severity", to_string(difference.what.severity)},
           {"where", where_text(plan, difference)},
@@ -59,7 +58,7 @@ std::string as_json(const Prepared& prepared, const job::Verification& result) {
   const std::vector<RankPlace> places = rank_places(plan);
   for (const RankSeen& one : reports) {
     if (static_cast<std::size_t>(one.rank) >= places.size()) continue;
-    const RankPlace& place = places[static_cast<std::size_t>(one.rank)];
+    const RankPlace& place = places[one.rank];
     const RankReport report = complete(plan, result.seen, place, *one.found);
     document["reports"].push_back(
         Json::parse(report_to_json(one, place, report, result.seen.module)));

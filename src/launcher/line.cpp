@@ -16,7 +16,7 @@ Error unsupported(std::string message, std::string hint) {
 }
 
 std::size_t ranks_of(const Plan& plan, const NodeRun& run) {
-  return plan.placement.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
+  return plan.placement.classes[run.node_class].ranks.size();
 }
 
 // What `text` makes of each host and its ranks, joined by commas.
@@ -34,7 +34,7 @@ bool is_round_robin(const Plan& plan) {
   std::vector<std::pair<int, int>> nodes;  // granted threads, ranks
   int most = 0;
   for (const NodeRun& run : plan.placement.layout) {
-    const int granted = plan.placement.classes[static_cast<std::size_t>(run.node_class)].granted;
+    const int granted = plan.placement.classes[run.node_class].granted;
     const int ranks = static_cast<int>(ranks_of(plan, run));
     if (granted == 0 || ranks > granted) return false;
     nodes.insert(nodes.end(), static_cast<std::size_t>(run.nodes), {granted, ranks});

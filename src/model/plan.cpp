@@ -50,8 +50,7 @@ std::string_view to_string(OnDrift how) { return name_of({"warn", "fail", "repla
 std::string value_on(const Value& value, const RankPlace& place) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* each = std::get_if<PerRank>(&value))
-    return each
-        ->items[static_cast<std::size_t>(place.node_class)][static_cast<std::size_t>(place.local)];
+    return each->items[place.node_class][place.local];
   const auto* fact = std::get_if<RankFact>(&value);
   if (fact == nullptr || *fact == RankFact::address) return "";  // which only the node knows
   return std::to_string(*fact == RankFact::rank         ? place.rank

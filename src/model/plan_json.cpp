@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "hpclaunch/plan.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch {
 
@@ -258,13 +259,13 @@ bool is_secret(std::string_view name) {
 
 std::string plan_to_json(const Plan& plan) {
   Json out;
-  for (const char* key :
-       {"schema",         "program", "command",    "world_size",   "nodes",
-        "max_local_size", "hosts",   "launcher",   "profile_args", "launcher_args",
-        "gpu_view",       "batch",   "core_limit", "make_dirs",    "reports",
-        "bind_via",       "verify",  "output",     "supervise",    "time_limit_signal",
-        "layout",         "classes", "choices",    "env",          "wire"})
-    out[key] = nullptr;  // the order of the contract, not of the parts
+  for (const std::string_view key :
+       split("schema program command world_size nodes max_local_size hosts launcher profile_args "
+             "launcher_args gpu_view batch core_limit make_dirs reports bind_via verify output "
+             "supervise time_limit_signal layout "
+             "classes choices env wire",
+             ' '))
+    out[std::string(key)] = nullptr;  // the order of the contract, not of the parts
   out["schema"] = 1;
   add(plan.hosts, out);
   add(plan.placement, out);

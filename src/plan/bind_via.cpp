@@ -131,15 +131,15 @@ Result<Choice> choose(const PlanInput& input, const Units& units, int nodes, boo
 
 }  // namespace
 
-Result<Bound> decide_binding(const PlanInput& input, const Units& units, const LaidOut& laid) {
-  int nodes = 0;
-  for (const NodeRun& run : laid.placement.layout) nodes += run.nodes;
+Result<Made<BindVia>> decide_binding(const PlanInput& input, const Units& units, int nodes,
+                                     const LaidOut& laid) {
   Result<Choice> chosen = choose(input, units, nodes, laid.nodes.size() == 1);
   if (!chosen) return chosen.error();
   const Layer layer = input.request->bind_via ? Layer::command_line : Layer::builtin;
-  return Bound{chosen->via,
-               {binding_choice(input, chosen->via, nodes, laid),
-                choice("bind-via", layer, std::string(to_string(chosen->via)), chosen->why)}};
+  return Made<BindVia>{
+      chosen->via,
+      {{binding_choice(input, chosen->via, nodes, laid),
+        choice("bind-via", layer, std::string(to_string(chosen->via)), chosen->why)}}};
 }
 
 }  // namespace hpclaunch

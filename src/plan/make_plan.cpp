@@ -30,41 +30,23 @@ Hosts hosts_of(const PlanInput& input, int nodes) {
           available};
 }
 
-Launch launch_of(const PlanInput& input, std::vector<std::string> args,
-                 std::vector<std::string> batch, bool inside_step) {
-  return {input.launcher.name, std::move(args), input.launcher_args, std::move(batch),
-          input.image,         input.directory, inside_step,         input.command};
-}
-
 template <class Item>
 void append(std::vector<Item> more, std::vector<Item>& all) {
   std::ranges::move(more, std::back_inserter(all));
 }
 
-struct Placed {
-  Placement placement;
-  Explanation said;
-  bool mps = false;
-};
-
-Result<Placed> place(const PlanInput& input, const Counts& counts, Units& units, Facts& facts) {
+Result<Made<Placement>> place(const PlanInput& input, const Counts& counts, Units& units,
+                              Facts& facts) {
   Result<LaidOut> laid = lay_out(input, counts, units, facts);
   if (!laid) return laid.error();
-  Result<Bound> bound = decide_binding(input, units, *laid);
+  Result<Made<BindVia>> bound = decide_binding(input, units, counts.nodes.value, *laid);
   if (!bound) return bound.error();
-  Placed made{std::move(laid->placement),
-              {std::move(bound->choices), std::move(laid->reports), {}}};
-  Placement& placement = made.placement;
-  placement.bind_via = bound->via;
-  const bool linked = !input.node.links.empty() && laid->nodes.front().rules.empty();
-  std::optional<Setting> mps = mps_choice(input, units, placement, made.said.reports);
-  made.mps = mps && mps->value() == Value("on");
-  for (std::optional<Setting> setting :
-       {device_choice(units, linked, placement), nic_choice(input, placement),
-        std::optional(placement_choice(input, placement)), std::move(mps)})
-    if (setting) made.said.choices.push_back(*std::move(setting));
-  if (bound->via == BindVia::none)
-    for (NodeClass& one : placement.classes)
+  append(describe(input, units, *laid), bound->said.choices);
+  Made<Placement> made{std::move(laid->placement),
+                       {std::move(bound->said.choices), std::move(laid->reports), {}}};
+  made.part.bind_via = bound->part;
+  if (bound->part == BindVia::none)
+    for (NodeClass& one : made.part.classes)
       for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
   return made;
 }
@@ -100,40 +82,45 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   if (*stack) facts.job["stack"] = std::get<std::string>((*stack)->value());
 
   Plan plan;
+  auto& [choices, reports, idle] = plan.explanation;
+  choices = {choice("profile", Layer::computed,
+                    input.profile != nullptr ? input.profile->name : "none", input.profile_why)};
+  if (*stack) choices.push_back(**std::move(stack));
+  append(units->choices, choices);
+  append(counts->choices(), choices);
+
   plan.hosts = hosts_of(input, counts->nodes.value);
-  Result<Placed> placed = place(input, *counts, *units, facts);
+  Result<Made<Placement>> placed = place(input, *counts, *units, facts);
   if (!placed) return placed.error();
-  plan.placement = std::move(placed->placement);
-  add_placed_facts(input, plan.placement, facts);
-  Result<Supervised> supervised = decide_supervision(input, placed->mps);
+  plan.placement = std::move(placed->part);
+  append(std::move(placed->said.choices), choices);
+  reports = std::move(placed->said.reports);
+  add_placed_facts(input, plan.nodes(), plan.placement, facts);
+
+  const std::optional<Setting> mps = mps_choice(input, *units, plan.placement, reports);
+  if (mps) choices.push_back(*mps);
+  choices.push_back(choice("launcher", Layer::computed, input.launcher.name, input.launcher_why));
+  Result<Made<Supervision>> supervised =
+      decide_supervision(input, mps && mps->value() == Value("on"));
   if (!supervised) return supervised.error();
-  plan.supervision = std::move(supervised->supervision);
+  plan.supervision = std::move(supervised->part);
+  append(std::move(supervised->said.choices), choices);
+  constexpr std::size_t kMostBytes = 2000;
+  choices.push_back(choice("hosts", Layer::environment, host_ranges(plan.hosts.names, kMostBytes),
+                           input.hosts_why));
+  const std::optional<Setting> step = step_choice(input);
+  if (step) choices.push_back(*step);
+
   Result<Settled> settled =
       decide_environment(input, facts, *units, plan.hosts, plan.placement, plan.supervision);
   if (!settled) return settled.error();
   plan.environment = std::move(settled->environment);
-  std::optional<Setting> step = step_choice(input);
-  plan.launch =
-      launch_of(input, std::move(settled->args), std::move(settled->batch), step.has_value());
-
-  constexpr std::size_t kMostBytes = 2000;
-  auto& [choices, reports, idle] = plan.explanation;
-  choices.push_back(choice("profile", Layer::computed,
-                           input.profile != nullptr ? input.profile->name : "none",
-                           input.profile_why));
-  if (*stack) choices.push_back(**std::move(stack));
-  append(units->choices, choices);
-  append(counts->choices(), choices);
-  append(std::move(placed->said.choices), choices);
-  choices.push_back(choice("launcher", Layer::computed, input.launcher.name, input.launcher_why));
-  append(std::move(supervised->choices), choices);
-  choices.push_back(choice("hosts", Layer::environment, host_ranges(plan.hosts.names, kMostBytes),
-                           input.hosts_why));
-  if (step) choices.push_back(*std::move(step));
+  plan.launch = {
+      input.launcher.name, std::move(settled->args), input.launcher_args, std::move(settled->batch),
+      input.image,         input.directory,          step.has_value(),    input.command};
   append(std::move(settled->said.choices), choices);
-  idle = std::move(settled->said.idle);
-  reports = std::move(placed->said.reports);
   append(std::move(settled->said.reports), reports);
+  idle = std::move(settled->said.idle);
   append(report_placement(input, facts, *units, plan), reports);
   if (const Status wire = add_wire(input, plan); !wire) return wire.error();
   return plan;

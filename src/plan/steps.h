@@ -6,6 +6,7 @@
 #include "hpclaunch/make_plan.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/devices/units.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
@@ -62,25 +63,16 @@ struct LaidOut {
 /// Errors: as match_units().
 Result<LaidOut> lay_out(const PlanInput& input, const Counts& counts, Units& units, Facts& facts);
 
-struct Bound {
-  BindVia via;
-  std::vector<Setting> choices;  ///< "cpu-bind", "bind-via"
-};
-
-/// Errors: `unsupported` for what was typed and is not possible.
-Result<Bound> decide_binding(const PlanInput& input, const Units& units, const LaidOut& laid);
+/// With the choices "cpu-bind" and "bind-via". Errors: `unsupported` for what was typed and is not possible.
+Result<Made<BindVia>> decide_binding(const PlanInput& input, const Units& units, int nodes,
+                                     const LaidOut& laid);
 
 // ---- words.cpp: what each rank of a node gets, in words --------------------------------------------
 
-/// The choice "placement": for each local rank "GPU 2 on NUMA node 1, NIC cxi1, CPUs 17-23 (7 cores);
-/// CPU 16 is reserved for the system". Neighbouring ranks that differ in nothing but their cores have one text.
-Setting placement_choice(const PlanInput& input, const Placement& placement);
-
-/// The choice "devices"; nullopt without any. `linked`: neighbours are chosen by their links.
-std::optional<Setting> device_choice(const Units& units, bool linked, const Placement& placement);
-
-/// The choice "nics"; nullopt where no rank has one.
-std::optional<Setting> nic_choice(const PlanInput& input, const Placement& placement);
+/// The choices "devices" and "nics", where there are any, and "placement": for each local rank "GPU 2 on NUMA node 1,
+/// NIC cxi1, CPUs 17-23 (7 cores); CPU 16 is reserved for the system". Neighbouring ranks that differ in nothing but
+/// their cores have one text.
+std::vector<Setting> describe(const PlanInput& input, const Units& units, const LaidOut& laid);
 
 // ---- reports.cpp ---------------------------------------------------------------------------------------
 

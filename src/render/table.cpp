@@ -30,8 +30,7 @@ std::string ranks_text(const Plan& plan) {
   if (plan.nodes() == 1) return fmt::format("{} on 1 node", plan.world_size());
   std::vector<std::size_t> sizes;
   for (const NodeRun& run : plan.placement.layout) {
-    const std::size_t size =
-        plan.placement.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
+    const std::size_t size = plan.placement.classes[run.node_class].ranks.size();
     if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
   }
   return fmt::format("{} on {} nodes, {} per node", plan.world_size(), plan.nodes(),

@@ -72,19 +72,15 @@ std::string add_mps(const PlanInput& input, EnvSettings& settings);
 std::string add_start_profile(const PlanInput& input, EnvSettings& settings);
 
 /// Adds the facts of placed ranks: min_cores, cores_divide.
-void add_placed_facts(const PlanInput& input, const Placement& placement, Facts& facts);
+void add_placed_facts(const PlanInput& input, int nodes, const Placement& placement, Facts& facts);
 
 /// The rules that ask for value.NAME, with what every variable is in the end, where `late`; else the others.
 void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& units,
                  const Placement& placement, Settled& made, EnvSettings& settings);
 
-/// Supervision, with the choices "supervise" and "signal". `mps`: hpclaunch starts it.
-struct Supervised {
-  Supervision supervision;
-  std::vector<Setting> choices;
-};
-/// Errors: `usage` when --no-supervise was typed and something needs it.
-Result<Supervised> decide_supervision(const PlanInput& input, bool mps);
+/// With the choices "supervise" and "signal". `mps`: hpclaunch starts it. Errors: `usage` when --no-supervise was typed
+/// and something needs it.
+Result<Made<Supervision>> decide_supervision(const PlanInput& input, bool mps);
 
 /// The choice "inside-step", where this shell is itself in a step of the job.
 std::optional<Setting> step_choice(const PlanInput& input);

@@ -49,7 +49,7 @@ void add_proxy_exceptions(const PlanInput& input, const Hosts& hosts, EnvSetting
   if (const std::string* address = settings.so_far("MASTER_ADDR")) add(*address);
   add(input.rendezvous.address);
   const int known = hosts.invented ? 1 : std::min(hosts.count(), kMostNames);
-  for (int n = 0; n < known; ++n) add(short_host(hosts.names[static_cast<std::size_t>(n)]));
+  for (int n = 0; n < known; ++n) add(short_host(hosts.names[n]));
   for (const char* name : kExceptions)
     settings.add(name, Layer::computed, fmt::format("{}", fmt::join(names, ",")),
                  fmt::format("{} is set: the job's nodes are reached without it", *used));

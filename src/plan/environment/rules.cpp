@@ -282,7 +282,7 @@ Facts early_facts(const PlanInput& input, const Units& units, const Counts& coun
   constexpr int kMostNames = 512;  // an environment variable has 128 KiB at most
   std::string names;
   for (int n = 0; n < std::min(nodes, kMostNames); ++n)
-    names += (n > 0 ? "," : "") + short_host(input.hosts[static_cast<std::size_t>(n)]);
+    names += (n > 0 ? "," : "") + short_host(input.hosts[n]);
   set("hosts", names);
   set("proxies", has_proxies(input) ? "yes" : "no");
   for (const auto& [name, file] : input.libraries) facts.job["library." + name] = file;
@@ -293,11 +293,9 @@ Facts early_facts(const PlanInput& input, const Units& units, const Counts& coun
   return facts;
 }
 
-void add_placed_facts(const PlanInput& input, const Placement& placement, Facts& facts) {
+void add_placed_facts(const PlanInput& input, int nodes, const Placement& placement, Facts& facts) {
   int fewest = 0;
   int most = 0;
-  int nodes = 0;
-  for (const NodeRun& run : placement.layout) nodes += run.nodes;
   for (const NodeClass& one : placement.classes)
     for (const RankPlan& rank : one.ranks) {
       fewest = fewest == 0 ? rank.cores : std::min(fewest, rank.cores);

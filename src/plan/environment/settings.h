@@ -16,6 +16,13 @@ inline const SourceRef kBatchSystem{"launcher"};
 /// A decision of the user or of hpclaunch itself: its source follows from the layer.
 Decision decided(Layer layer, Value value, std::string why);
 
+/// A part of the plan, and what there is to say about it.
+template <class Part>
+struct Made {
+  Part part;
+  Explanation said;
+};
+
 /// A choice about which one decision was made.
 Setting choice(std::string name, Layer layer, Value value, std::string why);
 

@@ -55,25 +55,25 @@ Setting supervise_choice(const PlanInput& input, const std::string& needed) {
 
 }  // namespace
 
-Result<Supervised> decide_supervision(const PlanInput& input, bool mps) {
+Result<Made<Supervision>> decide_supervision(const PlanInput& input, bool mps) {
   const bool local = input.launcher.built_in;
   const std::string needed = needed_by(input, mps);
   if (input.request->supervise == false && (local || !needed.empty()))
     return cannot_leave(input, needed);
-  Supervised made{{}, {supervise_choice(input, needed)}};
-  Supervision& supervision = made.supervision;
-  supervision.supervise = !local && made.choices.back().value() == Value("yes");
-  supervision.mps = mps;
-  supervision.termination = input.launcher.termination;
-  supervision.time_limit_signal = input.time_limit_signal;
-  supervision.verify = input.request->verify;
+  Made<Supervision> made{{.verify = input.request->verify,
+                          .output = input.request->output,
+                          .mps = mps,
+                          .time_limit_signal = input.time_limit_signal,
+                          .termination = input.launcher.termination},
+                         {{supervise_choice(input, needed)}}};
+  auto& [supervision, said] = made;
+  supervision.supervise = !local && said.choices.back().value() == Value("yes");
   OutputOptions& output = supervision.output;
-  output = input.request->output;
   output.log_dir = input.log_dir;
   // Where no record arrives, every node would seem not to start.
   if (input.launcher.errors_elsewhere && !output.start_seconds) output.start_seconds = 0;
   if (const int signal = input.time_limit_signal.signal; signal != 0)
-    made.choices.push_back(choice("signal", Layer::command_line, time_limit_signal_name(signal),
+    said.choices.push_back(choice("signal", Layer::command_line, time_limit_signal_name(signal),
                                   input.time_limit_why));
   return made;
 }

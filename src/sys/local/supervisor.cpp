@@ -59,7 +59,7 @@ void Supervisor::take_control() {
     end_descendants(kKillPatience);  // the process the user started is gone
     _exit(128 + SIGKILL);
   }
-  for (ssize_t i = 0; i < size; ++i) forward(signals[static_cast<std::size_t>(i)]);
+  for (ssize_t i = 0; i < size; ++i) forward(signals[i]);
 }
 
 void Supervisor::forward(int signal) {
@@ -106,7 +106,7 @@ void Supervisor::reap() {
 }
 
 void Supervisor::note(const RankExit& end) {
-  if (const int error = ranks_[static_cast<std::size_t>(end.rank)].start.error; error != 0) {
+  if (const int error = ranks_[end.rank].start.error; error != 0) {
     if (!not_started_) not_started_ = exec_error(job_.argv[0], error);
     if (phase_ < Phase::killed) kill_ranks();
     return;
@@ -231,7 +231,7 @@ void Supervisor::report() {
   const std::vector<std::string>& logs = job_.logs.paths;
   add(pieces_, Stream::err,
       failure_report(end, job_.plan.world_size(), by_signal ? end.passed_on : 0, "hpclaunch",
-                     logs.empty() ? "" : logs[static_cast<std::size_t>(first_->rank)]));
+                     logs.empty() ? "" : logs[first_->rank]));
 }
 
 Ending Supervisor::ending() const {
@@ -246,7 +246,7 @@ Ending Supervisor::ending() const {
   static_cast<RankExit&>(first) = *first_;
   first.local_rank = first.rank;
   first.host = job_.plan.hosts.names.front();
-  first.last_lines = ranks_[static_cast<std::size_t>(first.rank)].tail.lines(kLastLines);
+  first.last_lines = ranks_[first.rank].tail.lines(kLastLines);
   return ending;
 }
 

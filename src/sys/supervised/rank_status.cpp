@@ -50,7 +50,7 @@ std::string named(const std::vector<SilentRanks>& nodes) {
 RankStatus::RankStatus(const Plan& plan) : plan_(plan), ranks_(plan.world_size()) {
   first_ranks_ = {0};
   for (const NodeRun& run : plan.placement.layout) {
-    const NodeClass& one = plan.placement.classes[static_cast<std::size_t>(run.node_class)];
+    const NodeClass& one = plan.placement.classes[run.node_class];
     for (int node = 0; node < run.nodes; ++node)
       first_ranks_.push_back(first_ranks_.back() + static_cast<int>(one.ranks.size()));
   }
@@ -64,14 +64,14 @@ int RankStatus::node_of(int rank) const {
 }
 
 void RankStatus::start_node(int node) {
-  if (node_started_[static_cast<std::size_t>(node)]) return;
-  node_started_[static_cast<std::size_t>(node)] = true;
+  if (node_started_[node]) return;
+  node_started_[node] = true;
   ++started_nodes_;
 }
 
 void RankStatus::add(const Record& record, double started, double now) {
   if (record.rank < 0 || record.rank >= ranks_ || record.node != node_of(record.rank)) return;
-  std::optional<RankExit>& end = ends_[static_cast<std::size_t>(record.rank)];
+  std::optional<RankExit>& end = ends_[record.rank];
   if (end) return;
   start_node(record.node);
   if (record.is_begin) return;
@@ -88,8 +88,7 @@ void RankStatus::add(const Record& record, double started, double now) {
   ++ended_;
   if (!end->failed()) return;
   ++failures_;
-  if (record.host != plan_.hosts.names[static_cast<std::size_t>(record.node)])
-    other_host_[record.rank] = record.host;
+  if (record.host != plan_.hosts.names[record.node]) other_host_[record.rank] = record.host;
 }
 
 // The earliest; a crash shortly after it explains an exit (a peer that lost its connection), as under the
@@ -119,10 +118,9 @@ RankFailure RankStatus::failure(const RankExit& end, double started) const {
   static_cast<RankExit&>(first) = end;
   first.seconds = std::max(0.0, end.seconds - started);
   first.node = node_of(end.rank);
-  first.local_rank = end.rank - first_ranks_[static_cast<std::size_t>(first.node)];
+  first.local_rank = end.rank - first_ranks_[first.node];
   const auto other = other_host_.find(end.rank);
-  first.host = other != other_host_.end() ? other->second
-                                          : plan_.hosts.names[static_cast<std::size_t>(first.node)];
+  first.host = other != other_host_.end() ? other->second : plan_.hosts.names[first.node];
   if (const auto tail = tails_.find(end.rank); tail != tails_.end())
     first.last_lines = tail->second;
   return first;
@@ -131,7 +129,7 @@ RankFailure RankStatus::failure(const RankExit& end, double started) const {
 std::vector<SilentRanks> RankStatus::silent() const {
   std::vector<SilentRanks> nodes;
   for (std::size_t node = 0; node < plan_.hosts.names.size(); ++node) {
-    const auto known = [&](int rank) { return ends_[static_cast<std::size_t>(rank)].has_value(); };
+    const auto known = [&](int rank) { return ends_[rank].has_value(); };
     const int last = first_ranks_[node + 1];
     SilentRanks here{std::string(plan_.hosts.names[node]), "", 0};
     for (int rank = first_ranks_[node]; rank < last; ++rank) {
