@@ -76,6 +76,9 @@ struct Setting {
   const Value& value() const { return history.back().value; }
 };
 
+/// nullptr: it is not among them.
+const Setting* find(const std::vector<Setting>& settings, std::string_view name);
+
 /// A device or a part of one; `unit` is the driver's number.
 struct UnitRef {
   int unit = -1;
@@ -270,8 +273,10 @@ struct Plan {
   int world_size() const { return placement.world_size(); }
   int max_local_size() const { return placement.max_local_size(); }
   bool even() const { return placement.even(); }
-  const Setting* find_env(std::string_view name) const;
-  const Setting* find_choice(std::string_view name) const;
+  const Setting* find_env(std::string_view name) const { return find(environment.settings, name); }
+  const Setting* find_choice(std::string_view name) const {
+    return find(explanation.choices, name);
+  }
 };
 
 /// The value of a variable on every rank; nullptr where it differs or is not set.

@@ -203,15 +203,14 @@ std::string local_rank(InvariantContext& context, const Sample& one) {
 }
 
 std::string repeatable(InvariantContext&, const Sample& one) {
-  const Plan& a = *one.plan;
-  const Plan& b = *one.again;
-  bool same = a.environment.wire == b.environment.wire &&
-              a.environment.settings.size() == b.environment.settings.size() &&
-              a.placement.classes.front().ranks == b.placement.classes.front().ranks &&
-              a.launch.batch == b.launch.batch;
-  for (std::size_t i = 0; same && i < a.environment.settings.size(); ++i)
-    same = a.environment.settings[i].name == b.environment.settings[i].name &&
-           a.environment.settings[i].value() == b.environment.settings[i].value();
+  const Environment& a = one.plan->environment;
+  const Environment& b = one.again->environment;
+  const auto alike = [](const Setting& x, const Setting& y) {
+    return x.name == y.name && x.value() == y.value();
+  };
+  const bool same = a.wire == b.wire && std::ranges::equal(a.settings, b.settings, alike) &&
+                    ranks_of(one) == one.again->placement.classes.front().ranks &&
+                    one.plan->launch.batch == one.again->launch.batch;
   return same ? "" : "the same input gave a different plan";
 }
 
@@ -356,8 +355,7 @@ EnvSnapshot misleading_environment(const Scheduler* system) {
 }
 
 bool reports(const Plan& plan, std::string_view id) {
-  return std::ranges::find(plan.explanation.reports, id, &Diagnostic::id) !=
-         plan.explanation.reports.end();
+  return std::ranges::count(plan.explanation.reports, id, &Diagnostic::id) > 0;
 }
 
 InvariantContext make_context(const Profile& profile, const NodeModel& model,

@@ -121,10 +121,8 @@ Plan one_rank_per_node(const Plan& plan) {
   one.placement.shared_cpus = false;
   one.environment.core_limit.clear();
   one.environment.make_dirs.clear();
-  one.launch.launcher_args =
-      without_placement(one.launch.launcher, std::move(one.launch.launcher_args));
-  one.launch.profile_args =
-      without_placement(one.launch.launcher, std::move(one.launch.profile_args));
+  for (auto* args : {&one.launch.launcher_args, &one.launch.profile_args})
+    *args = without_placement(one.launch.launcher, std::move(*args));
   std::erase_if(one.environment.settings, [](const Setting& setting) {
     return std::holds_alternative<PerRank>(setting.value()) || setting.name == kStartFolder;
   });

@@ -176,21 +176,21 @@ Found host_file(const Given& given, const Plan& plan) {
 Found binding(const Given& given, const Plan& plan) {
   const std::string value = without_key(given.text_of_value(), given.flag->key);
   const bool nothing = value == "none" || value == "off";
-  const bool by_launcher = plan.placement.bind_via == BindVia::launcher;
+  const BindVia via = plan.placement.bind_via;
+  const bool by_launcher = via == BindVia::launcher;
   if (nothing && !by_launcher) return std::nullopt;
   const bool strict = plan.supervision.verify == Verify::strict && by_launcher;
-  return clash(
-      given,
-      {by_launcher                                ? "a CPU list for each rank"
-       : plan.placement.bind_via == BindVia::shim ? "no binding by the launcher"
-                                                  : "no binding",
-       nothing ? "no binding by the launcher" : "a binding of the launcher's own",
-       plan.placement.bind_via == BindVia::none   ? "ranks are bound despite --bind-via none"
-       : plan.placement.bind_via == BindVia::shim ? "the shim then binds each rank as planned"
-       : strict ? "with --verify strict, a rank with other CPUs does not start"
-       : plan.supervision.verify == Verify::off ? "with --verify off, the shim does not compare"
-                                                : "the shim warns and rebinds each rank",
-       "--bind-via shim, --bind-via none or --cpus-per-rank N", strict});
+  return clash(given, {by_launcher            ? "a CPU list for each rank"
+                       : via == BindVia::shim ? "no binding by the launcher"
+                                              : "no binding",
+                       nothing ? "no binding by the launcher" : "a binding of the launcher's own",
+                       via == BindVia::none   ? "ranks are bound despite --bind-via none"
+                       : via == BindVia::shim ? "the shim then binds each rank as planned"
+                       : strict ? "with --verify strict, a rank with other CPUs does not start"
+                       : plan.supervision.verify == Verify::off
+                           ? "with --verify off, the shim does not compare"
+                           : "the shim warns and rebinds each rank",
+                       "--bind-via shim, --bind-via none or --cpus-per-rank N", strict});
 }
 
 Found step(const Given& given, const Plan& plan) {

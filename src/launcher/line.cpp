@@ -143,10 +143,9 @@ std::vector<Conflicting> one_by_one(const std::vector<Conflicting>& rows) {
 }
 
 bool launcher_binds(const Plan& plan) {
-  if (plan.placement.bind_via != BindVia::launcher || plan.placement.classes.size() != 1)
-    return false;
-  const std::vector<RankPlan>& ranks = plan.placement.classes.front().ranks;
-  return std::ranges::none_of(ranks, [](const RankPlan& rank) { return rank.cpus.empty(); });
+  const std::vector<NodeClass>& classes = plan.placement.classes;
+  return plan.placement.bind_via == BindVia::launcher && classes.size() == 1 &&
+         std::ranges::none_of(classes.front().ranks, &CpuSet::empty, &RankPlan::cpus);
 }
 
 std::string join_sets(const Plan& plan, std::string_view separator,

@@ -14,13 +14,12 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& self, const std::stri
     return Error{ErrorKind::usage, "--launcher-arg: the local launcher takes no arguments",
                  "omit it, or choose another launcher with --launcher NAME"};
   Argv argv = {self.path, "launch-local", "--ranks", fmt::format("{}", plan.world_size())};
-  if (plan.supervision.output.label) argv.push_back("--label");
-  if (!plan.supervision.output.log_dir.empty())
-    argv.insert(argv.end(), {"--log-dir", plan.supervision.output.log_dir});
+  const OutputOptions& output = plan.supervision.output;
+  if (output.label) argv.push_back("--label");
+  if (!output.log_dir.empty()) argv.insert(argv.end(), {"--log-dir", output.log_dir});
   if (const auto& [signal, at] = plan.supervision.time_limit_signal; signal != 0)
     argv.insert(argv.end(), {"--notice", fmt::format("{}@{}", time_limit_signal_name(signal), at)});
-  argv.insert(argv.end(),
-              {"--grace", fmt::format("{}", plan.supervision.output.grace_seconds), "--", shim});
+  argv.insert(argv.end(), {"--grace", fmt::format("{}", output.grace_seconds), "--", shim});
   argv.insert(argv.end(), plan.launch.command.begin(), plan.launch.command.end());
   return argv;
 }

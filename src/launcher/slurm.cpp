@@ -81,13 +81,12 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
         host_list(plan));
   }
   line.add({"--distribution=block"}, {"--distribution", "-m"});
-  if (plan.placement.gpu_view !=
-      "launcher") {  // then the profile's flags bind CPUs and GPUs together
+  const std::string& view = plan.placement.gpu_view;
+  if (view != "launcher") {  // then the profile's flags bind CPUs and GPUs together
     line.add({launcher_binds(plan) ? "--cpu-bind=mask_cpu:" + join_sets(plan, ",", mask)
                                    : "--cpu-bind=none"},
              {"--cpu-bind", "--cpu_bind"});
-    if (!plan.placement.gpu_view.empty())
-      line.add({"--gpu-bind=none"}, {"--gpu-bind", "--tres-bind"});
+    if (!view.empty()) line.add({"--gpu-bind=none"}, {"--gpu-bind", "--tres-bind"});
   }
   if (!srun.mpi_type.empty()) line.add({"--mpi=" + srun.mpi_type}, {"--mpi"});
   line.add({"--export=ALL"}, {"--export"});

@@ -16,12 +16,12 @@ std::string_view name_of(const std::string_view (&names)[size], Enum value) {
   return at < size ? names[at] : "?";
 }
 
+}  // namespace
+
 const Setting* find(const std::vector<Setting>& settings, std::string_view name) {
   const auto found = std::ranges::find(settings, name, &Setting::name);
   return found == settings.end() ? nullptr : &*found;
 }
-
-}  // namespace
 
 std::string_view to_string(Layer layer) {
   return name_of({"builtin", "default", "environment", "require", "computed", "command line"},
@@ -80,13 +80,6 @@ int Placement::max_local_size() const {
   std::size_t most = 0;
   for (const NodeClass& one : classes) most = std::max(most, one.ranks.size());
   return static_cast<int>(most);
-}
-
-const Setting* Plan::find_env(std::string_view name) const {
-  return find(environment.settings, name);
-}
-const Setting* Plan::find_choice(std::string_view name) const {
-  return find(explanation.choices, name);
 }
 
 Severity severity_from(std::string_view name) {

@@ -13,12 +13,6 @@ namespace hpclaunch {
 
 namespace {
 
-struct Wanted {
-  int nodes = 1;
-  int ranks = 1;
-  int per_node = 1;  // on the fullest node
-};
-
 int divide_up(int a, int b) { return (a + b - 1) / b; }
 
 // The allocation's ranks on the first nodes; empty where it has none. A node file with one line per node says nothing
@@ -104,26 +98,25 @@ Result<Count> decide_nodes(const PlanInput& input) {
 // Ranks on each node: as in the allocation's list unless a count was typed, filled up
 // node by node under --ranks-per-node, spread evenly otherwise. Every node gets one at least.
 // Parts of nodes take as many as they have cores, and the list's own numbers where it has that many.
-Result<std::vector<int>> distribute(const PlanInput& input, const Units& units,
-                                    const Wanted& want) {
+Result<std::vector<int>> distribute(const PlanInput& input, const Units& units, int nodes,
+                                    int ranks, int per_node) {
   const Request& typed = *input.request;
   if (!typed.ranks && !typed.ranks_per_node)
-    if (std::vector<int> slots = slots_of(input, units, want.nodes); !slots.empty()) return slots;
-  if (typed.ranks && !typed.ranks_per_node && knows_amounts(input, want.nodes)) {
+    if (std::vector<int> slots = slots_of(input, units, nodes); !slots.empty()) return slots;
+  if (typed.ranks && !typed.ranks_per_node && knows_amounts(input, nodes)) {
     std::vector<int> slots = input.slots;
-    slots.resize(static_cast<std::size_t>(want.nodes), 0);
-    if (std::ssize(input.slots) >= want.nodes &&
-        std::accumulate(slots.begin(), slots.end(), 0) == want.ranks)
+    slots.resize(static_cast<std::size_t>(nodes), 0);
+    if (std::ssize(input.slots) >= nodes && std::accumulate(slots.begin(), slots.end(), 0) == ranks)
       return slots;
     if (input.launcher.distribution != Distribution::fill)
-      return distribute_over_parts(input, want.nodes, want.ranks);
+      return distribute_over_parts(input, nodes, ranks);
   }
   const bool fill = input.launcher.distribution == Distribution::fill ||
                     (typed.ranks_per_node && input.launcher.distribution == Distribution::any);
   std::vector<int> ranks_on;
-  int left = want.ranks;
-  for (int after = want.nodes - 1; after >= 0; --after) {
-    ranks_on.push_back(fill ? std::min(want.per_node, left - after) : divide_up(left, after + 1));
+  int left = ranks;
+  for (int after = nodes - 1; after >= 0; --after) {
+    ranks_on.push_back(fill ? std::min(per_node, left - after) : divide_up(left, after + 1));
     left -= ranks_on.back();
   }
   return ranks_on;
@@ -165,44 +158,46 @@ std::vector<Setting> Counts::choices() const {
 }
 
 Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
-  const std::optional<int>& each = input.request->ranks_per_device;
-  if (each && units.list.empty() && !units.shortage.by.empty())
+  const Request& typed = *input.request;
+  if (const auto& each = typed.ranks_per_device;
+      each && units.list.empty() && !units.shortage.by.empty())
     return request_error(fmt::format("--ranks-per-device {}: {}", *each, units.shortage.by),
                          fmt::format("{}, or use --ranks-per-node", units.shortage.fix));
-  Result<Count> nodes = decide_nodes(input);
-  if (!nodes) return nodes.error();
-  const Request& typed = *input.request;
-  Result<Count> per_node = typed.ranks_by.empty() ? decide_per_node(input, units, nodes->value)
-                                                  : counted_per_node(input, units);
-  if (!per_node) return per_node.error();
-  const int room = nodes->value * per_node->value;
-  const Wanted want{nodes->value, typed.ranks.value_or(room), per_node->value};
-  if (want.ranks < want.nodes)
+  Result<Count> on = decide_nodes(input);
+  if (!on) return on.error();
+  const int nodes = on->value;
+  Result<Count> each = typed.ranks_by.empty() ? decide_per_node(input, units, nodes)
+                                              : counted_per_node(input, units);
+  if (!each) return each.error();
+  const int per_node = each->value;
+  const int room = nodes * per_node;
+  const int ranks = typed.ranks.value_or(room);
+  if (ranks < nodes)
     return request_error(
-        fmt::format("{} on {}: every node needs a rank", counted(want.ranks, "rank"),
-                    counted(want.nodes, "node")),
-        fmt::format("use --nodes {} or fewer, or --ranks {} or more", want.ranks, want.nodes));
-  if (want.ranks > room)
-    return request_error(fmt::format("{} on {} contradict {} per node", counted(want.ranks, "rank"),
-                                     counted(want.nodes, "node"), counted(want.per_node, "rank")),
+        fmt::format("{} on {}: every node needs a rank", counted(ranks, "rank"),
+                    counted(nodes, "node")),
+        fmt::format("use --nodes {} or fewer, or --ranks {} or more", ranks, nodes));
+  if (ranks > room)
+    return request_error(fmt::format("{} on {} contradict {} per node", counted(ranks, "rank"),
+                                     counted(nodes, "node"), counted(per_node, "rank")),
                          fmt::format("increase --ranks-per-node to {}, or decrease --ranks to {}",
-                                     divide_up(want.ranks, want.nodes), room));
-  const Result<std::vector<int>> assigned = distribute(input, units, want);
+                                     divide_up(ranks, nodes), room));
+  const Result<std::vector<int>> assigned = distribute(input, units, nodes, ranks, per_node);
   if (!assigned) return assigned.error();
-  Counts counts{*assigned, *std::move(nodes), *std::move(per_node), {}};
+  Counts counts{*assigned, *std::move(on), *std::move(each), {}};
   counts.ranks = {std::accumulate(assigned->begin(), assigned->end(), 0),
                   typed.ranks ? Layer::command_line : Layer::computed,
                   typed.ranks ? "--ranks" : "sum over the nodes"};
   const int most = counts.most();
-  if (typed.ranks && !typed.ranks_per_node && most > want.per_node)
+  if (typed.ranks && !typed.ranks_per_node && most > per_node)
     counts.per_node = {
         most, Layer::computed,
-        fmt::format("{} distributed over the granted parts of {} ({})", counted(want.ranks, "rank"),
-                    counted(want.nodes, "node"), input.granted_why)};
-  if (want.nodes > 1 && !input.launcher.multi_node)
+        fmt::format("{} distributed over the granted parts of {} ({})", counted(ranks, "rank"),
+                    counted(nodes, "node"), input.granted_why)};
+  if (nodes > 1 && !input.launcher.multi_node)
     return Error{ErrorKind::unsupported,
                  fmt::format("launcher {} works on one node only, the plan has {}",
-                             input.launcher.name, counted(want.nodes, "node")),
+                             input.launcher.name, counted(nodes, "node")),
                  "use --nodes 1, or another launcher with --launcher NAME"};
   if (const Status groups = check_groups(units, most); !groups) return groups.error();
   return counts;

@@ -46,8 +46,7 @@ void report_view(const PlanInput& input, const Units& units, const Plan& plan, R
          fmt::format("--gpu-view launcher gives out all devices of the job, but {}",
                      units.shortage.by),
          fmt::format("unset {}, or use --gpu-view own", units.shortage.mask)});
-  if (any_from(Severity::error, plan.explanation.reports))
-    return;  // the profile's own rule says why
+  if (any_from(Severity::error, plan.explanation.reports)) return;  // a rule's own says why
   const auto& args = plan.launch.profile_args;
   if (std::ranges::any_of(
           args, [](const std::string& arg) { return arg.find("gpu") != std::string::npos; }))

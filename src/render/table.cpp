@@ -76,12 +76,12 @@ std::string site_text(const Plan& plan) {
 }
 
 std::string devices_text(const Plan& plan) {
-  if (plan.placement.gpu_view.empty()) return "";
+  const std::string& view = plan.placement.gpu_view;
+  if (view.empty()) return "";
   const std::string mode = choice_text(plan, "device-mode");
-  const std::string_view sees = plan.placement.gpu_view == "all" ? "each rank sees all devices"
-                                : plan.placement.gpu_view == "own"
-                                    ? "each rank sees only its own"
-                                    : "GPU visibility set by the launcher";
+  const std::string_view sees = view == "all"   ? "each rank sees all devices"
+                                : view == "own" ? "each rank sees only its own"
+                                                : "GPU visibility set by the launcher";
   const std::size_t each = plan.placement.classes.front().ranks.front().units.size();
   if (mode.empty() && each > 1) return fmt::format("{} per rank, {}", each, sees);
   if (each > 1) return fmt::format("{} per rank, each a {}, {}", each, mode, sees);
@@ -198,13 +198,13 @@ bool take_widest(std::vector<Group>& groups) {
 
 /// At most `most` lines where variables of the profile can be left out for that, the widest first.
 std::string environment(const Plan& plan, const Style& style, bool verbose, int most) {
-  if (plan.environment.settings.empty()) return "";
+  const std::size_t size = plan.environment.settings.size();
+  if (size == 0) return "";
   std::vector<Group> groups = groups_of(plan, style, verbose);
   for (;;) {
-    std::string text =
-        "\n" + tinted("environment", Tone::strong, style) +
-        fmt::format("  {}{}\n", counted(plan.environment.settings.size(), "variable"),
-                    verbose ? "" : "; -v shows all, with reasons");
+    std::string text = "\n" + tinted("environment", Tone::strong, style) +
+                       fmt::format("  {}{}\n", counted(size, "variable"),
+                                   verbose ? "" : "; -v shows all, with reasons");
     for (const Group& group : groups) text += group_text(group, style);
     if (verbose || lines_of(text) <= most || !take_widest(groups)) return text;
   }

@@ -177,8 +177,8 @@ Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, c
   if (input.request->profile_start)
     environment.make_dirs.push_back(add_start_profile(input, settings));
   environment.settings = settings.finish();
-  for (const Setting& setting :
-       environment.settings)  // the launcher may set its own again for each rank
+  // The launcher may set its own again for each rank.
+  for (const Setting& setting : environment.settings)
     if (std::holds_alternative<Unset>(setting.value()) &&
         std::ranges::none_of(input.launcher.conflicting,
                              [&](const auto& one) { return matches(one, setting.name); }))

@@ -76,11 +76,11 @@ Result<Value> evaluate(const Template& value, const Facts& job, const Units& uni
 }
 
 struct Applying {
+  const PlanInput& input;
   const Rule& rule;
   const Facts& facts;
   const Units& units;
   const Placement& placement;
-  const std::string& launcher;
   Settled& made;
   EnvSettings& settings;
   std::string condition;  // of the rule, as it was met
@@ -148,7 +148,7 @@ struct Applying {
   }
 
   void flags() {
-    const auto found = rule.launch.find(launcher);
+    const auto found = rule.launch.find(input.launcher.name);
     if (found == rule.launch.end()) return;
     for (const std::string& flag : found->second) {
       const std::optional<std::string> text = expanded(flag, "launcher flag " + flag);
@@ -183,8 +183,8 @@ struct Applying {
 
   void report() {
     const auto text = [&](const std::string& wanted) {
-      const Result<std::string> text = expand(wanted, facts);
-      return text ? *text : wanted;
+      const Result<std::string> whole = expand(wanted, facts);
+      return whole ? *whole : wanted;
     };
     made.said.reports.push_back({rule.id, severity_from(rule.report->severity),
                                  text(rule.report->message), text(rule.report->fix)});
@@ -324,9 +324,7 @@ void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& un
   for (const Rule& rule : input.profile->rules) {
     if (is_late(rule.when) != late) continue;
     if (holds(rule.when, facts))
-      Applying{
-          rule, facts, units, placement, input.launcher.name, made, settings, met(rule.when, facts)}
-          .all();
+      Applying{input, rule, facts, units, placement, made, settings, met(rule.when, facts)}.all();
     else
       note_idle_rule(rule, facts, made.said.idle);
   }
