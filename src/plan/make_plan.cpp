@@ -82,17 +82,17 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   if (*stack) facts.job["stack"] = std::get<std::string>((*stack)->value());
 
   Plan plan;
-  auto& [choices, reports, idle] = plan.explanation;
-  choices = {choice("profile", Layer::computed,
-                    input.profile != nullptr ? input.profile->name : "none", input.profile_why)};
-  if (*stack) choices.push_back(**std::move(stack));
-  append(units->choices, choices);
-  append(counts->choices(), choices);
-
   plan.hosts = hosts_of(input, counts->nodes.value);
   Result<Made<Placement>> placed = place(input, *counts, *units, facts);
   if (!placed) return placed.error();
   plan.placement = std::move(placed->part);
+
+  auto& [choices, reports, idle] = plan.explanation;
+  choices = {choice("profile", Layer::computed,
+                    input.profile != nullptr ? input.profile->name : "none", input.profile_why)};
+  if (*stack) choices.push_back(**std::move(stack));
+  append(units->choices, choices);  // the view may be the one that place() has chosen
+  append(counts->choices(), choices);
   append(std::move(placed->said.choices), choices);
   reports = std::move(placed->said.reports);
   add_placed_facts(input, plan.nodes(), plan.placement, facts);
