@@ -67,7 +67,7 @@ struct Difference {
   std::string planned;
   std::string found;
   std::vector<int> ranks = {};  ///< ascending; empty when it is about nodes
-  std::vector<int> nodes = {};  ///< positions in Plan::hosts, ascending; empty: the launcher
+  std::vector<int> nodes = {};  ///< positions in Hosts::names, ascending; empty: the launcher
 };
 
 struct Comparison {

@@ -95,7 +95,7 @@ bool is_rank_variable(std::string_view name);
 /// "inside-a-rank": `env` is that of a rank (Launcher::rank_mark).
 std::optional<Diagnostic> inside_a_rank(const EnvSnapshot& env);
 
-/// "launcher-arg-clash" for each of Plan::launcher_args that contradicts the plan, in their order; an error
+/// "launcher-arg-clash" for each of Launch::launcher_args that contradicts the plan, in their order; an error
 /// where the job cannot run as planned. docs/reference/launchers.md has the table.
 std::vector<Diagnostic> arg_clashes(const Plan& plan);
 

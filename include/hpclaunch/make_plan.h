@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,9 +65,16 @@ struct PlanInput {
   std::string launcher_why;
   Rendezvous rendezvous;
   ProgramEnv program_env = {};  ///< by --agent and --for
-  std::string directory = {};   ///< where ranks start inside a container; "" without one
-  Request request;              ///< what was typed; the program resolved
   int restart = 0;              ///< attempts of this launch before
+  std::shared_ptr<const Request> request =
+      std::make_shared<Request>();  ///< what was typed; never null
+  // What became of it here:
+  std::vector<std::string> command = {};        ///< the program resolved
+  std::vector<std::string> launcher_args = {};  ///< behind the option of a heterogeneous job
+  std::string image = {};                       ///< of the container; "" without one
+  std::string directory = {};                   ///< where ranks start inside it; "" without one
+  std::string log_dir = {};                     ///< absolute where ranks of other nodes open it
+  bool stages = false;                          ///< an environment is copied to the nodes first
   TimeLimitSignal time_limit_signal;
   std::string time_limit_why;  ///< the time in words, and the source of the allocation's end
   std::string start_hook;      ///< directory of the module that --profile-start lets Python import

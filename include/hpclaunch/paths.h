@@ -4,7 +4,10 @@
 
 namespace hpclaunch::job {
 
-/// From the working directory on, without "." and a last '/'; "-" stays, it is standard input or output.
+/// From `directory` on, without "." and a last '/'; "-" stays, it is standard input or output.
+std::string absolute_from(const std::string& directory, const std::string& typed);
+
+/// From the working directory on.
 std::string absolute_path(const std::string& typed);
 
 /// A name has no '/' (--launcher, --conda).

@@ -34,7 +34,7 @@ std::string_view to_string(Layer layer);
 enum class RankFact {
   rank,        ///< 0..world size-1
   local_rank,  ///< position on its node, from 0
-  node,        ///< position of its node in Plan::hosts, from 0
+  node,        ///< position of its node in Hosts::names, from 0
   local_size,  ///< ranks on its node
   address,     ///< IPv4 address of the node on the first interface of GLOO_SOCKET_IFNAME; no number
 };
@@ -76,6 +76,9 @@ struct Setting {
   const Value& value() const { return history.back().value; }
 };
 
+/// nullptr: it is not among them.
+const Setting* find(const std::vector<Setting>& settings, std::string_view name);
+
 /// A device or a part of one; `unit` is the driver's number.
 struct UnitRef {
   int unit = -1;
@@ -115,7 +118,7 @@ struct NodeClass {
 
 /// `nodes` consecutive nodes of class `node_class`.
 struct NodeRun {
-  int node_class = 0;  ///< position in Plan::classes
+  int node_class = 0;  ///< position in Placement::classes
   int nodes = 1;       ///< >= 1
   friend bool operator==(const NodeRun&, const NodeRun&) = default;
 };
@@ -186,65 +189,98 @@ struct RankPlace {
 /// What `value` is on that rank; "" for Unset.
 std::string value_on(const Value& value, const RankPlace& place);
 
-struct Plan {
-  HostNames hosts;  ///< launch order, each once; never empty
-  /// Absolute path of a file with exactly these, one per line; "" for none.
-  std::string hosts_file;
-  bool whole_allocation = false;   ///< hosts are the job's own list, known to the launcher
-  bool invented_hosts = false;     ///< `hosts` stand for those of a job that does not run yet
-  bool first_is_here = false;      ///< hpclaunch runs on the first host
-  bool shared_cpus = false;        ///< ranks of a node have CPUs in common
+/// The nodes of the launch.
+struct Hosts {
+  HostNames names;                ///< launch order, each once; never empty
+  std::string file;               ///< absolute path, exactly these names, one per line; "" for none
+  bool whole_allocation = false;  ///< the job's own list, known to the launcher
+  bool invented = false;          ///< they stand for those of a job that does not run yet
+  bool first_is_here = false;     ///< hpclaunch runs on the first one
+  int available = 1;              ///< so many the plan could have; not in the JSON
+
+  int count() const { return static_cast<int>(names.size()); }
+};
+
+/// Ranks on nodes, and what each of them gets there.
+struct Placement {
   std::vector<NodeClass> classes;  ///< never empty
-  std::vector<NodeRun> layout;     ///< covers `hosts` exactly, in order; block distribution
-  std::vector<Setting> choices;    ///< counts, binding, launcher, ...
-  std::vector<Setting> env;        ///< ascending name
-  std::string launcher;            ///< name of the launcher
+  std::vector<NodeRun> layout;     ///< covers Hosts::names exactly, in order; block distribution
+  bool shared_cpus = false;        ///< ranks of a node have CPUs in common
+  std::string gpu_view;            ///< "own", "all", "launcher"; "" without devices
   BindVia bind_via = BindVia::shim;
-  Verify verify = Verify::warn;
-  OutputOptions output;
-  /// The shim waits for the program and reports its exit, and hpclaunch waits for the launcher. Never with
-  /// the local launcher, which waits for its ranks itself.
-  bool supervise = false;
-  /// Sent by the shim under supervise, or by the local launcher.
-  TimeLimitSignal time_limit_signal;
-  TerminationPolicy termination;           ///< of the launcher
+
+  const NodeClass& of(const NodeRun& run) const { return classes[run.node_class]; }
+  int world_size() const;
+  int max_local_size() const;                       ///< ranks on the fullest node
+  bool even() const { return layout.size() == 1; }  ///< every node alike
+};
+
+/// What ranks find in their environment and on their node.
+struct Environment {
+  std::vector<Setting> settings;           ///< ascending name
   std::vector<std::string> removed;        ///< variables that must not reach a rank
   std::vector<std::string> launcher_only;  ///< the launcher's own variables, not expected in ranks
   /// Variables that this launcher must name to pass them on (docs/reference/launchers.md); ascending.
   std::vector<std::string> forward;
-  int available_nodes = 1;                 ///< hosts that the plan could have; not in the JSON
-  bool inside_step = false;                ///< hpclaunch runs in a step of this very launcher
-  std::string gpu_view;                    ///< "own", "all", "launcher"; "" without devices
+  std::string core_limit;              ///< of every rank: bytes, "unlimited", or "" for no change
+  std::vector<std::string> make_dirs;  ///< created by the ranks on every node
+  std::string wire;                    ///< HPCLAUNCH_PLAN for the shim; "" before encoding
+};
+
+/// What is started, and the launcher's command line.
+struct Launch {
+  std::string launcher;                    ///< name of the launcher
   std::vector<std::string> profile_args;   ///< launcher flags of the profile's rules
   std::vector<std::string> launcher_args;  ///< of --launcher-arg, unchanged
   std::vector<std::string> batch;          ///< batch directives of the profile's rules
   std::string image;                       ///< of the container that the ranks run in; "" for none
   std::string directory;                   ///< where they start inside it; "" for the image's own
-  std::string core_limit;              ///< of every rank: bytes, "unlimited", or "" for no change
-  std::vector<std::string> make_dirs;  ///< created by the ranks on every node
-  /// From rules of the profile and from the planner.
-  std::vector<Diagnostic> reports;
-  std::vector<IdleRule> idle;  ///< for explain; not in the JSON
-  std::string wire;            ///< HPCLAUNCH_PLAN for the shim; "" before encoding
+  bool inside_step = false;                ///< hpclaunch runs in a step of this very launcher
   /// Program and arguments; [0] absolute once resolved; may be empty for reports.
   std::vector<std::string> command;
+};
 
-  int nodes() const { return static_cast<int>(hosts.size()); }
-  int world_size() const;
-  int max_local_size() const;                       ///< ranks on the fullest node
-  bool even() const { return layout.size() == 1; }  ///< every node alike
-  const Setting* find_env(std::string_view name) const;
-  const Setting* find_choice(std::string_view name) const;
+/// Who watches the ranks, and how they end.
+struct Supervision {
+  Verify verify = Verify::warn;
+  OutputOptions output;
+  /// The shim waits for the program and reports its exit, and hpclaunch waits for the launcher. Never with
+  /// the local launcher, which waits for its ranks itself.
+  bool supervise = false;
+  bool mps = false;  ///< ranks of a node share devices by NVIDIA's MPS, which hpclaunch starts
+  /// Sent by the shim under supervise, or by the local launcher.
+  TimeLimitSignal time_limit_signal;
+  TerminationPolicy termination;  ///< of the launcher
+};
+
+/// Why the plan is what it is, and what to say about it.
+struct Explanation {
+  std::vector<Setting> choices = {};     ///< counts, binding, launcher, ...
+  std::vector<Diagnostic> reports = {};  ///< from rules of the profile and from the planner
+  std::vector<IdleRule> idle = {};       ///< for explain; not in the JSON
+};
+
+/// Each part is made by one step of make_plan and printed by one function of plan_to_json.
+struct Plan {
+  Hosts hosts;
+  Placement placement;
+  Environment environment;
+  Launch launch;
+  Supervision supervision;
+  Explanation explanation;
+
+  int nodes() const { return hosts.count(); }
+  int world_size() const { return placement.world_size(); }
+  int max_local_size() const { return placement.max_local_size(); }
+  bool even() const { return placement.even(); }
+  const Setting* find_env(std::string_view name) const { return find(environment.settings, name); }
+  const Setting* find_choice(std::string_view name) const {
+    return find(explanation.choices, name);
+  }
 };
 
 /// The value of a variable on every rank; nullptr where it differs or is not set.
 const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, std::string_view name);
-
-/// The ranks of a node share devices by NVIDIA's MPS, which hpclaunch starts.
-inline bool uses_mps(const Plan& plan) {
-  const Setting* mps = plan.find_choice("mps");
-  return mps != nullptr && mps->value() == Value("on");
-}
 
 /// {"schema": 1, ...}: everything in the Plan, with histories. Ends with a newline. docs/reference/plan.md.
 std::string plan_to_json(const Plan& plan);

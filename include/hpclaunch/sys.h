@@ -167,7 +167,7 @@ struct RankExit {
 /// The rank that failed first, as far as it is known.
 struct RankFailure : RankExit {
   int local_rank = 0;
-  int node = 0;  ///< index in Plan::hosts
+  int node = 0;  ///< index in Hosts::names
   std::string host;
   std::vector<std::string> last_lines;
 };
@@ -209,7 +209,7 @@ Result<std::string> claim_log_directory(const std::string& directory, int ranks)
 
 /// Starts the launcher and stays beside it until it, and everything on this machine that it leaves, has
 /// ended; docs/reference/supervise.md. `argv` is its launch line with an absolute argv[0], `env` its environment.
-/// Plan::termination says how it stops and forwards signals. Signals as run_local.
+/// Supervision::termination says how it stops and forwards signals. Signals as run_local.
 /// Errors: `program_not_found`, `not_executable`, `system` when the launcher cannot be started.
 Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& argv,
                               const EnvSnapshot& env);

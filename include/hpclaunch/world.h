@@ -72,7 +72,7 @@ struct World {
   bool has(const std::string& path) const { return look(path) != FileKind::nothing; }
   bool is_directory(const std::string& path) const { return look(path) == FileKind::directory; }
   bool is_program(const std::string& path) const { return look(path) == FileKind::program; }
-  /// As std::filesystem::absolute from `directory` on, without "." and "..".
+  /// As absolute_from of hpclaunch/paths.h, from `directory` on.
   std::string absolute(const std::string& path) const;
 };
 

@@ -34,7 +34,7 @@ std::vector<std::string> before_shim(const std::vector<std::string>& argv) {
 // What a variable is on the first node's ranks, one text per rank; nothing when it is not there.
 std::optional<std::vector<std::string>> on_first_node(const Plan& plan, const EnvSnapshot& env,
                                                       const std::string& name) {
-  const int size = static_cast<int>(plan.classes.front().ranks.size());
+  const int size = static_cast<int>(plan.placement.classes.front().ranks.size());
   std::vector<std::string> values;
   for (int rank = 0; rank < size; ++rank) {
     std::optional<std::string> value = value_at(plan, env, name, {rank, 0, 0, rank, size});
@@ -124,17 +124,18 @@ struct Comparing {
 
   void rest() {
     const Plan& plan = made.plan;
-    if (!wanted.batch.empty()) compare("batch", wanted.batch, plan.batch);
-    if (wanted.core_limit) compare("core_limit", *wanted.core_limit, plan.core_limit);
-    if (!wanted.make_dirs.empty()) compare("make_dirs", wanted.make_dirs, plan.make_dirs);
+    if (!wanted.batch.empty()) compare("batch", wanted.batch, plan.launch.batch);
+    if (wanted.core_limit) compare("core_limit", *wanted.core_limit, plan.environment.core_limit);
+    if (!wanted.make_dirs.empty())
+      compare("make_dirs", wanted.make_dirs, plan.environment.make_dirs);
     std::vector<std::string> said;
-    for (const Diagnostic& report : plan.reports) said.push_back(report.id);
+    for (const Diagnostic& report : plan.explanation.reports) said.push_back(report.id);
     for (const std::string& rule : wanted.reports)
       if (!has(said, rule)) differs("reports", rule, shown(said));
     for (const std::string& key : wanted.none)  // written as []: there must be none
       compare(key, std::vector<std::string>{},
-              key == "batch"       ? plan.batch
-              : key == "make_dirs" ? plan.make_dirs
+              key == "batch"       ? plan.launch.batch
+              : key == "make_dirs" ? plan.environment.make_dirs
                                    : said);
   }
 };
@@ -166,7 +167,7 @@ std::optional<std::string> value_at(const Plan& plan, const EnvSnapshot& env, st
 
 Placement placement_of(const Plan& plan) {
   Placement placement;
-  for (const RankPlan& rank : plan.classes.front().ranks) {
+  for (const RankPlan& rank : plan.placement.classes.front().ranks) {
     placement.cpus.push_back(rank.cpus.to_list());
     placement.units.push_back(rank.units.empty() ? "" : std::to_string(rank.unit()));
   }

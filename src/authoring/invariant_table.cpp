@@ -14,7 +14,9 @@ namespace hpclaunch::authoring {
 
 namespace {
 
-const std::vector<RankPlan>& ranks_of(const Sample& one) { return one.plan->classes.front().ranks; }
+const std::vector<RankPlan>& ranks_of(const Sample& one) {
+  return one.plan->placement.classes.front().ranks;
+}
 
 // The first of the ranks of which `wrong` returns a text, and that.
 template <class Wrong>
@@ -152,7 +154,7 @@ std::string list_lengths(InvariantContext& context, const Sample& one) {
 
 // Values built from facts are known only in a plan.
 std::string variables_known(InvariantContext& context, const Sample& one) {
-  for (const Setting& setting : one.plan->env) {
+  for (const Setting& setting : one.plan->environment.settings) {
     const auto* text = std::get_if<std::string>(&setting.value());
     const std::string value = text != nullptr ? *text : "";
     const auto [at, fresh] = context.known.emplace(setting.name + "=" + value, "");
@@ -172,7 +174,7 @@ std::string launch_line(InvariantContext& context, const Sample& one) {
   const Result<Argv> argv = context.launcher->render(*one.plan, facts, "hpclaunch-shim");
   if (!argv) return argv.error().message;
   if (argv->empty()) return "the launch line is empty";
-  return one.plan->wire.starts_with("hl2.") ? "" : "no message for the shim";
+  return one.plan->environment.wire.starts_with("hl2.") ? "" : "no message for the shim";
 }
 
 // Entries of the mask that the plan sets, else all units.
@@ -189,7 +191,7 @@ int visible_devices(const InvariantContext& context, const Sample& one) {
 std::string local_rank(InvariantContext& context, const Sample& one) {
   const Setting* setting = one.plan->find_env("LOCAL_RANK");
   if (setting == nullptr) return "LOCAL_RANK is not set";
-  if (one.plan->gpu_view.empty()) return "";
+  if (one.plan->placement.gpu_view.empty()) return "";
   if (const auto* text = std::get_if<std::string>(&setting->value()))
     return *text == "0" ? "" : fmt::format("LOCAL_RANK is {} on every rank", *text);
   const int ranks = *one.asked->ranks_per_node;
@@ -201,12 +203,14 @@ std::string local_rank(InvariantContext& context, const Sample& one) {
 }
 
 std::string repeatable(InvariantContext&, const Sample& one) {
-  const Plan& a = *one.plan;
-  const Plan& b = *one.again;
-  bool same = a.wire == b.wire && a.env.size() == b.env.size() &&
-              a.classes.front().ranks == b.classes.front().ranks && a.batch == b.batch;
-  for (std::size_t i = 0; same && i < a.env.size(); ++i)
-    same = a.env[i].name == b.env[i].name && a.env[i].value() == b.env[i].value();
+  const Environment& a = one.plan->environment;
+  const Environment& b = one.again->environment;
+  const auto alike = [](const Setting& x, const Setting& y) {
+    return x.name == y.name && x.value() == y.value();
+  };
+  const bool same = a.wire == b.wire && std::ranges::equal(a.settings, b.settings, alike) &&
+                    ranks_of(one) == one.again->placement.classes.front().ranks &&
+                    one.plan->launch.batch == one.again->launch.batch;
   return same ? "" : "the same input gave a different plan";
 }
 
@@ -242,7 +246,8 @@ std::string identity_on(const Sample& one, const RankPlace& place) {
   const auto check = [&](std::string_view name, Identity what, bool needed) {
     const std::optional<std::string> found = value_at(*one.plan, *one.env, name, place);
     const std::optional<int> wanted = truth(what, *one.plan, place);
-    const bool first_device = name == "LOCAL_RANK" && !one.plan->gpu_view.empty() && found == "0";
+    const bool first_device =
+        name == "LOCAL_RANK" && !one.plan->placement.gpu_view.empty() && found == "0";
     if (!wrong.empty() || first_device ||
         (found ? !wanted || *found == std::to_string(*wanted) : !needed))
       return;
@@ -273,8 +278,8 @@ std::string identity(InvariantContext&, const Sample& one) {
         value_at(*one.plan, *one.env, name, {}) == value)
       return fmt::format("ranks find {}={} of another launch", name, value);
   const std::string& own = one.launcher->traits.rank_var;
-  if (own.empty() || std::ranges::count(plan.removed, own) > 0)
-    return fmt::format("the shim does not find the rank that {} sets", plan.launcher);
+  if (own.empty() || std::ranges::count(plan.environment.removed, own) > 0)
+    return fmt::format("the shim does not find the rank that {} sets", plan.launch.launcher);
   return value_at(*one.plan, *one.env, "TORCHELASTIC_RUN_ID", {})
              ? ""
              : "TORCHELASTIC_RUN_ID is not set";
@@ -350,7 +355,7 @@ EnvSnapshot misleading_environment(const Scheduler* system) {
 }
 
 bool reports(const Plan& plan, std::string_view id) {
-  return std::ranges::find(plan.reports, id, &Diagnostic::id) != plan.reports.end();
+  return std::ranges::count(plan.explanation.reports, id, &Diagnostic::id) > 0;
 }
 
 InvariantContext make_context(const Profile& profile, const NodeModel& model,

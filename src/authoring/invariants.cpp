@@ -98,8 +98,9 @@ class Sweep {
     input_.launcher_why = "the profile's";
     input_.rendezvous = {"node00001", "the first host", candidate_ports(profile.name, 1, 0).front(),
                          "made up"};
-    input_.request.node_type = model.name;
-    input_.request.command = {"python", "train.py"};
+    input_.request = asked_;
+    input_.command = {"python", "train.py"};
+    asked_->node_type = model.name;
   }
 
   void all() {
@@ -114,8 +115,8 @@ class Sweep {
       if (names->empty()) names->emplace_back();
     for (const std::string& stack : stacks)
       for (const std::string& mode : modes) {
-        input_.request.stack = stack;
-        input_.request.device_mode = mode;
+        asked_->stack = stack;
+        asked_->device_mode = mode;
         hosts(1);
         const int units = units_of(context_, mode);
         for (const int ranks : rank_counts(profile, context_.model->topology, std::max(1, units)))
@@ -144,7 +145,7 @@ class Sweep {
     const int most = context_.model->topology.allowed.count() > 1 ? 2 : 1;
     Request asked;
     asked.node_type = context_.model->name;
-    asked.command = input_.request.command;
+    asked.command = input_.command;
     for (const Launcher& launcher : launchers())
       for (const auto& [nodes, ranks] : {std::pair(1, most), {2, 2 * most}, {2, most + 1}}) {
         if (nodes > 1 && !launcher.traits.multi_node) continue;
@@ -178,13 +179,13 @@ class Sweep {
   }
 
   void hosts(int nodes) {
-    input_.request.nodes = nodes;
+    asked_->nodes = nodes;
     input_.hosts = {};
     for (int n = 1; n <= nodes; ++n) input_.hosts.push_back(fmt::format("node{:05}", n));
   }
 
   void one(int ranks, const std::string& view, bool twice, std::optional<int> devices = {}) {
-    Request& asked = input_.request;
+    Request& asked = *asked_;
     asked.ranks_per_node = ranks;
     asked.gpu_view = view;
     asked.devices_per_rank = devices;
@@ -219,6 +220,7 @@ class Sweep {
   std::shared_ptr<const Profile> shared_;
   InvariantContext context_;
   PlanInput input_;
+  std::shared_ptr<Request> asked_ = std::make_shared<Request>();  ///< of `input_`
   Suite& suite_;
   std::map<std::string, int> violations_;
   std::string job_;  ///< the batch system of identities, for people

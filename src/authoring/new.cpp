@@ -72,7 +72,7 @@ std::string case_text(const Question& question, const job::Prepared& prepared) {
   nlohmann::ordered_json one = {
       {"name", name_of(question)}, {"options", options}, {"cpus", joined(cpus, ":")}};
   if (std::ranges::count(units, "") == 0) one["devices"] = joined(units, ":");
-  for (const Setting& setting : prepared.plan.env) {
+  for (const Setting& setting : prepared.plan.environment.settings) {
     const auto* value = std::get_if<std::string>(&setting.value());
     const Layer layer = setting.history.back().layer;
     const bool by_rule = layer == Layer::profile_default || layer == Layer::profile_require;

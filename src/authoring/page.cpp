@@ -268,12 +268,12 @@ std::string placement(const SharedProfile& shared, const std::set<std::string>& 
   Style style;
   style.width = 96;
   const std::string request =
-      fmt::format("Request the job with {}.", markdown::codes(first->plan.batch, "and"));
+      fmt::format("Request the job with {}.", markdown::codes(first->plan.launch.batch, "and"));
   return sections(
       {"## Placement\n", nodes(profile),
        markdown::block("text", render::rank_tables(first->plan, first->node, style).substr(1)),
        markdown::block("sh", launch_line(*first)),
-       first->plan.batch.empty() ? "" : paragraph(request), others(shared, *first),
+       first->plan.launch.batch.empty() ? "" : paragraph(request), others(shared, *first),
        bindings(profile, elsewhere)});
 }
 

@@ -51,7 +51,7 @@ std::string giver(const Decision& last) {
 
 // One value in place of a rank's identity, against what the plan or the launcher gives each rank.
 void given_identity(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
-  for (const Setting& setting : plan.env) {
+  for (const Setting& setting : plan.environment.settings) {
     const std::vector<Decision>& history = setting.history;
     const std::string how = giver(history.back());
     const auto* given = std::get_if<std::string>(&history.back().value);
@@ -106,7 +106,7 @@ bool contains_all(std::string_view list, std::string_view of) {
 
 void ignored_exports(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   std::vector<std::string> names;
-  for (const Setting& setting : plan.env)
+  for (const Setting& setting : plan.environment.settings)
     // Conflicting variables of the batch system are not the user's.
     if (setting.history.back().layer == Layer::computed &&
         setting.history.back().where.file != "launcher") {
@@ -124,7 +124,7 @@ void ignored_exports(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
 
 // What the profile requires against what the user exported.
 void exports_against_profile(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
-  for (const Setting& setting : plan.env) {
+  for (const Setting& setting : plan.environment.settings) {
     const Decision& last = setting.history.back();
     const std::string* was = exported_value(setting);
     if (last.layer != Layer::profile_require || was == nullptr || last.value == Value(*was))
@@ -155,7 +155,7 @@ void too_many_threads(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
   if (text == nullptr) return;
   const std::optional<long> count = parse_natural(trim(split(*text, ',').front()));
   int fewest = 0;
-  for (const NodeClass& one : plan.classes)
+  for (const NodeClass& one : plan.placement.classes)
     for (const RankPlan& rank : one.ranks)
       if (!rank.cpus.empty())
         fewest = fewest == 0 ? rank.cpus.count() : std::min(fewest, rank.cpus.count());
@@ -170,7 +170,7 @@ void too_many_threads(const Plan& plan, std::vector<Diagnostic>& diagnostics) {
 // Source: GCC's libgomp manual (GOMP_CPU_AFFINITY) and LLVM's OpenMP runtime (KMP_AFFINITY=explicit).
 void competing_binding(const Plan& plan, const EnvSnapshot& env,
                        std::vector<Diagnostic>& diagnostics) {
-  if (plan.bind_via == BindVia::none) return;
+  if (plan.placement.bind_via == BindVia::none) return;
   const bool explicit_list = env.get("KMP_AFFINITY").find("explicit") != std::string::npos;
   const char* name = env.has("GOMP_CPU_AFFINITY") ? "GOMP_CPU_AFFINITY"
                      : explicit_list              ? "KMP_AFFINITY"
@@ -214,7 +214,7 @@ void check_exported(const std::string& name, const std::string& value,
 // those that the plan also sets, and known misspellings, with warnings at most.
 void check_variables(const Plan& plan, const EnvSnapshot& env,
                      std::vector<Diagnostic>& diagnostics) {
-  for (const Setting& setting : plan.env) {
+  for (const Setting& setting : plan.environment.settings) {
     check_typed(setting, diagnostics);
     if (setting.history.back().layer != Layer::environment) continue;
     if (const std::string* value = env.find(setting.name))

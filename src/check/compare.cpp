@@ -30,13 +30,13 @@ void sort_once(std::vector<int>& numbers) {
 
 Job job_of(const Plan& plan, const Topology& node, const Observed& seen) {
   Job job{plan, node, seen};
-  for (const std::string& host : plan.hosts) job.hosts.insert(short_host(host));
-  job.facts_of.resize(plan.hosts.size());
+  for (const std::string& host : plan.hosts.names) job.hosts.insert(short_host(host));
+  job.facts_of.resize(plan.hosts.names.size());
   for (const RankSeen& one : seen.reports) {
     if (!one.found->facts || static_cast<std::size_t>(one.rank) >= job.seats.size()) continue;
-    const int index = job.seats[static_cast<std::size_t>(one.rank)].node;
+    const int index = job.seats[one.rank].node;
     const NodeFacts* const facts = &*one.found->facts;
-    const NodeFacts*& first = job.facts_of[static_cast<std::size_t>(index)];
+    const NodeFacts*& first = job.facts_of[index];
     if (first == nullptr) first = facts;
     job.facts[one.host] = facts;
   }
@@ -133,11 +133,11 @@ bool compare_counts(const check::Job& job, const std::vector<int>& times, Differ
 
 std::string host_names(const Plan& plan, const std::vector<int>& nodes) {
   constexpr std::size_t kMost = 8;
-  if (nodes.size() == plan.hosts.size() && nodes.size() > 2)
+  if (nodes.size() == plan.hosts.names.size() && nodes.size() > 2)
     return fmt::format("all {} nodes", with_separators(static_cast<long>(nodes.size())));
   std::string text;
   for (std::size_t i = 0; i < nodes.size() && i < kMost; ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", plan.hosts[static_cast<std::size_t>(nodes[i])]);
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", plan.hosts.names[nodes[i]]);
   if (nodes.size() > kMost)
     text += fmt::format(", ... ({} nodes)", with_separators(static_cast<long>(nodes.size())));
   return text;
@@ -153,7 +153,7 @@ Cover cover_of(const std::vector<RankPlace>& seats, const Difference& difference
   long needed = 0;
   int node = -1;
   for (const int rank : difference.ranks) {
-    const RankPlace& seat = seats[static_cast<std::size_t>(rank)];
+    const RankPlace& seat = seats[rank];
     cover.locals.insert(seat.local);
     if (seat.node != node) needed += seat.local_size;
     node = seat.node;
@@ -168,8 +168,8 @@ std::vector<RankPlace> rank_places(const Plan& plan, bool one_per_node) {
   std::vector<RankPlace> places;
   places.reserve(static_cast<std::size_t>(plan.world_size()));
   int node = 0;
-  for (const NodeRun& run : plan.layout) {
-    const auto& ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks;
+  for (const NodeRun& run : plan.placement.layout) {
+    const auto& ranks = plan.placement.classes[run.node_class].ranks;
     const int size = one_per_node ? 1 : static_cast<int>(ranks.size());
     for (int n = 0; n < run.nodes; ++n, ++node)
       for (int local = 0; local < size; ++local)
@@ -229,7 +229,7 @@ std::vector<Difference> condense(const std::vector<Difference>& differences, std
 
 std::vector<std::string> names_to_report(const Plan& plan, const EnvSnapshot& env) {
   std::vector<std::string> names;
-  for (const Setting& setting : plan.env)
+  for (const Setting& setting : plan.environment.settings)
     if (is_identifier(setting.name)) names.push_back(setting.name);
   for (const char* name : check::kSearched)
     if (plan.find_env(name) == nullptr && env.has(name)) names.emplace_back(name);
@@ -260,9 +260,9 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
     const RankPlace& seat = job.seats[rank];
     const bool first = ++times[rank] == 1 && !seen.one_per_node;
     const std::tuple key{seat.node_class, seat.local, one.found.get()};
-    const std::string host = plan.hosts[static_cast<std::size_t>(seat.node)];
+    const std::string host = plan.hosts.names[seat.node];
     if (!one.found->facts && passed.count(key) > 0 && same_host(host, one.host)) continue;
-    const auto& ranks = plan.classes[static_cast<std::size_t>(seat.node_class)].ranks;
+    const auto& ranks = plan.placement.classes[seat.node_class].ranks;
     const RankReport report = complete(plan, seen, seat, *one.found);
     const check::Subject subject{job, plan, seat, ranks, one.host, report, out};
     check::compare_node(subject);
@@ -284,7 +284,7 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
   for (const Difference& difference : result.differences)
     for (const int rank :
          difference.what.severity == Severity::note ? std::vector<int>() : difference.ranks)
-      good[static_cast<std::size_t>(rank)] = false;
+      good[rank] = false;
   result.ranks_as_planned = static_cast<int>(std::count(good.begin(), good.end(), true));
   return result;
 }

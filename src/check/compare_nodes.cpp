@@ -32,7 +32,7 @@ bool has_address(const NodeFacts& facts) {
 // The name of the node, or an address that the planned name has.
 void compare_host(const Subject& at) {
   const Job& job = at.job;
-  const std::string planned(at.plan.hosts[static_cast<std::size_t>(at.seat.node)]);
+  const std::string planned(at.plan.hosts.names[at.seat.node]);
   const std::string& found = at.host;
   const auto looked_up = job.seen.addresses.find(planned);
   const auto own = job.facts.find(found);
@@ -54,7 +54,7 @@ void compare_master(const Subject& at) {
   constexpr const char* kKind = "master-address";
   const NodeFacts& facts = *at.report.facts;
   const std::vector<std::string>& found = facts.master_resolves;
-  const std::string& first = at.plan.hosts.front();
+  const std::string& first = at.plan.hosts.names.front();
   if (!facts.master_problem.empty())
     return at.node_differs(kKind, fmt::format("MASTER_ADDR {} resolves", facts.master),
                            facts.master_problem, "the node cannot resolve the name",

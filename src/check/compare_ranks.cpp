@@ -23,13 +23,13 @@ void compare_local_rank(const Subject& at) {
 
 // CPUs of the rank's node; empty: its first rank did not report them.
 CpuSet online_at(const Subject& at) {
-  const NodeFacts* const facts = at.job.facts_of[static_cast<std::size_t>(at.seat.node)];
+  const NodeFacts* const facts = at.job.facts_of[at.seat.node];
   const Result<CpuSet> online = CpuSet::parse(facts == nullptr ? "" : facts->online);
   return online ? *online : CpuSet{};
 }
 
 Reason reason_for(const Subject& at, const CpuSet& planned, const CpuSet& found) {
-  const bool by_launcher = at.plan.bind_via == BindVia::launcher;
+  const bool by_launcher = at.plan.placement.bind_via == BindVia::launcher;
   const Result<CpuSet> group = CpuSet::parse(at.report.cpuset);
   if (const CpuSet online = online_at(at); !online.empty() && !online.contains(planned))
     return {fmt::format("the node has CPUs {} only: it is of another kind than the planned one",
@@ -150,7 +150,8 @@ void compare_memory(const Subject& at) {
   const std::string& mode = report.memory_policy;
   const bool local = mode.empty() || mode == "default" || mode == "local" ||
                      (mode == "preferred" && report.memory_nodes.empty());
-  if (!local && !binds_memory(at.plan.profile_args) && !binds_memory(at.plan.launcher_args))
+  if (!local && !binds_memory(at.plan.launch.profile_args) &&
+      !binds_memory(at.plan.launch.launcher_args))
     at.rank_differs("memory-policy", "default (local)",
                     mode + (report.memory_nodes.empty() ? "" : " " + report.memory_nodes),
                     "the launcher, or numactl before the program, sets a memory policy",
@@ -183,7 +184,7 @@ const std::string& vendor_used(const std::vector<RankPlan>& ranks, const Topolog
 void compare_core_limit(const Subject& at) {
   const auto& limits = at.report.limits;
   const auto found = limits.find("core");
-  const std::string& planned = at.plan.core_limit;
+  const std::string& planned = at.plan.environment.core_limit;
   if (planned.empty() || found == limits.end() || found->second.empty()) return;
   if (found->second == planned) return;
   const auto hard = limits.find("core-hard");
@@ -244,7 +245,7 @@ void compare_devices(const Subject& at) {
   const RankReport& report = at.report;
   if (node.devices.empty()) return;
   // Masks outside the plan; planned ones are compared with the variables.
-  const bool by_launcher = at.plan.gpu_view == "launcher";
+  const bool by_launcher = at.plan.placement.gpu_view == "launcher";
   for (const std::string_view mask : device_masks()) {
     const std::string name(mask);
     const std::string* value = at.value(name);

@@ -19,7 +19,7 @@ constexpr std::string_view kOwnBinding =
 CpuSet helper_cpus(const Subject& at) {
   CpuSet cpus;
   for (const auto& role : at.planned().roles) cpus.add(role.second);
-  for (const Setting& setting : at.plan.env) {
+  for (const Setting& setting : at.plan.environment.settings) {
     if (!setting.name.ends_with("_WORKER_AFFINITY") && !setting.name.ends_with("_THREAD_AFFINITY"))
       continue;
     if (const Result<CpuSet> list = CpuSet::parse(value_on(setting.value(), at.seat)); list)

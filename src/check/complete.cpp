@@ -24,7 +24,7 @@ std::map<std::string, std::string> values_of(const Plan& plan, const Observed& s
   std::map<std::string, std::string> values;
   for (const auto& [name, value] : seen.env.values())
     if (is_placement_variable(name)) values[name] = value;
-  for (const Setting& setting : plan.env) {
+  for (const Setting& setting : plan.environment.settings) {
     const Value& value = setting.value();
     if (!is_placement_variable(setting.name)) continue;
     if (seen.one_per_node && std::holds_alternative<PerRank>(value)) continue;
@@ -55,9 +55,9 @@ RankReport complete(const Plan& plan, const Observed& seen, const RankPlace& pla
     report.limits = seen.usual.limits;
   }
   std::ranges::sort(report.refused);
-  const RankPlan& planned = plan.classes[static_cast<std::size_t>(place.node_class)]
-                                .ranks[static_cast<std::size_t>(place.local)];
-  const bool bound = !seen.one_per_node && plan.bind_via != BindVia::none && !planned.cpus.empty();
+  const RankPlan& planned = plan.placement.classes[place.node_class].ranks[place.local];
+  const bool bound =
+      !seen.one_per_node && plan.placement.bind_via != BindVia::none && !planned.cpus.empty();
   const std::string cpus = bound ? planned.cpus.to_list() : report.cpuset;
   if (report.cpus.empty()) report.cpus = cpus;
   if (report.imported && report.cpus_before.empty()) report.cpus_before = cpus;

@@ -93,7 +93,7 @@ void check_helpers(const HelperList& list, const Plan& plan, const Topology& nod
   };
   if (std::string fault = list_fault(list, *text, cpus, node); !fault.empty())
     return report("list-invalid", Severity::warning, std::move(fault));
-  for (const NodeClass& kind : plan.classes) {
+  for (const NodeClass& kind : plan.placement.classes) {
     const std::size_t ranks = kind.ranks.size();
     if (cpus.size() != ranks * workers)
       return report(
@@ -106,7 +106,7 @@ void check_helpers(const HelperList& list, const Plan& plan, const Topology& nod
           "list-repeats", Severity::warning,
           fmt::format("{} puts several threads of {} on one CPU", list.name, list.library));
     const int busy = busy_threads(list, cpus, node, kind);
-    if (busy > 0 && plan.bind_via != BindVia::none)
+    if (busy > 0 && plan.placement.bind_via != BindVia::none)
       return report("helper-cores", Severity::warning,
                     fmt::format("{} puts {} of {} threads of {} on cores of {}ranks", list.name,
                                 busy, cpus.size(), list.library, list.own_core ? "other " : ""));
@@ -140,7 +140,7 @@ std::set<int> devices_used(const Plan& plan, const EnvSnapshot& env) {
       mask == nullptr ? env.has("ZE_AFFINITY_MASK") : !std::holds_alternative<Unset>(mask->value());
   std::set<int> all;
   std::size_t most = 0;
-  for (const NodeClass& kind : plan.classes)
+  for (const NodeClass& kind : plan.placement.classes)
     for (const RankPlan& rank : kind.ranks) {
       std::set<int> own;
       for (const UnitRef& unit : rank.units) own.insert(unit.device);
@@ -148,7 +148,7 @@ std::set<int> devices_used(const Plan& plan, const EnvSnapshot& env) {
       all.merge(own);
     }
   if (!masked) return all;
-  const std::size_t visible = plan.gpu_view == "all" ? all.size() : most;
+  const std::size_t visible = plan.placement.gpu_view == "all" ? all.size() : most;
   all.clear();
   for (int device = 0; device < static_cast<int>(visible); ++device) all.insert(device);
   return all;

@@ -103,11 +103,11 @@ std::string note_text(const Prepared& prepared, std::string_view name, const Sty
 std::string everything(const Prepared& prepared, const Style& style) {
   const Plan& plan = prepared.plan;
   std::vector<std::string> names;
-  for (const Setting& setting : plan.choices) names.push_back(setting.name);
+  for (const Setting& setting : plan.explanation.choices) names.push_back(setting.name);
   std::string text = explain(plan, names, style);
   std::map<std::string, std::vector<std::string>> by_library;
   std::vector<std::string> others;
-  for (const Setting& setting : plan.env) {
+  for (const Setting& setting : plan.environment.settings) {
     const auto known = knowledge::find(setting.name);
     if (known)
       by_library[std::string(known->library.title)].push_back(setting.name);
@@ -128,8 +128,8 @@ void report_unknown(const Prepared& prepared, const std::string& name, Session& 
   const Plan& plan = prepared.plan;
   std::vector<std::string> known;
   for (const Note& note : prepared.notes) known.push_back(note.id);
-  for (const Setting& setting : plan.choices) known.push_back(setting.name);
-  for (const Setting& setting : plan.env) known.push_back(setting.name);
+  for (const Setting& setting : plan.explanation.choices) known.push_back(setting.name);
+  for (const Setting& setting : plan.environment.settings) known.push_back(setting.name);
   const Diagnostic doubt = knowledge::check(name, "");
   const std::string meant =
       nearest(name, known).value_or(doubt.id == knowledge::kUnknownVariable ? doubt.fix : "");
@@ -143,7 +143,7 @@ void report_unknown(const Prepared& prepared, const std::string& name, Session& 
 // Rules of the profile that set it under other conditions.
 std::string inactive(const Plan& plan, const std::string& name) {
   std::string text;
-  for (const IdleRule& idle : plan.idle) {
+  for (const IdleRule& idle : plan.explanation.idle) {
     if (idle.variable != name) continue;
     text += fmt::format("  {:<{}}rule {} of profile {}, {}:{}\n", "inactive", kColumn - 2,
                         idle.rule, idle.profile, idle.where.file, idle.where.line);

@@ -36,16 +36,16 @@ int launch(const Args& args, Session& session) {
     return report(session, Error{ErrorKind::usage, "launch-local: SHIM and PROGRAM are required",
                                  "use the line that hpclaunch run --dry-run prints"});
   Plan plan;
-  plan.hosts = {sys::host_name()};
-  plan.classes = {
+  plan.hosts.names = {sys::host_name()};
+  plan.placement.classes = {
       NodeClass{std::vector<RankPlan>(static_cast<std::size_t>(args.ranks.value_or(1)))}};
-  plan.layout = {NodeRun{}};
-  plan.launcher = kLocalLauncher;
-  plan.output = args.output;
+  plan.placement.layout = {NodeRun{}};
+  plan.launch.launcher = kLocalLauncher;
+  plan.supervision.output = args.output;
   const Result<TimeLimitSignal> signal = limit_signal(args.signal);
   if (!signal) return report(session, signal.error());
-  plan.time_limit_signal = *signal;
-  plan.command.assign(args.words.begin() + 1, args.words.end());
+  plan.supervision.time_limit_signal = *signal;
+  plan.launch.command.assign(args.words.begin() + 1, args.words.end());
   const Result<sys::Ending> ending = sys::run_local(plan, session.env, args.words.front());
   return ending ? ending->status : report(session, ending.error());
 }

@@ -27,22 +27,22 @@ job::StageLines stage_lines(const Session& session) {
 // What the exports and the launch line do not show.
 std::vector<std::string> script_notes(const Plan& plan, const Request& request, bool measures) {
   std::vector<std::string> notes;
-  for (const std::string& directive : plan.batch)
+  for (const std::string& directive : plan.launch.batch)
     notes.push_back("Submit the job with: " + directive);
-  if (!plan.core_limit.empty())
-    notes.push_back("Core limit of every rank: ulimit -S -c " + plan.core_limit);
+  if (!plan.environment.core_limit.empty())
+    notes.push_back("Core limit of every rank: ulimit -S -c " + plan.environment.core_limit);
   if (!request.stage.method.empty())
     notes.push_back("Staging is left out: hpclaunch run --stage does it");
   if (request.mps == "on")
     notes.push_back("NVIDIA's MPS is left out: hpclaunch run --mps on starts it");
   if (measures) notes.push_back("Nothing is measured: hpclaunch run --profile-start does it");
-  for (const std::string& directory : plan.make_dirs)
+  for (const std::string& directory : plan.environment.make_dirs)
     notes.push_back("Directory created by the ranks on every node: " + directory);
-  if (!plan.output.report.empty())
-    notes.push_back("hpclaunch run writes a report to: " + plan.output.report);
+  if (!plan.supervision.output.report.empty())
+    notes.push_back("hpclaunch run writes a report to: " + plan.supervision.output.report);
   if (request.max_restarts.value_or(0) > 0)
     notes.push_back("Restarts are left out: hpclaunch run --max-restarts does them");
-  if (plan.supervise)
+  if (plan.supervision.supervise)
     notes.push_back("hpclaunch run monitors the job: first failure, exact status");
   return notes;
 }
@@ -95,7 +95,7 @@ int launch(const RunArgs& args, Session& session, Prepared& prepared, job::RunRe
   if (!made) return fail(record, made.error(), session);
   prepared = std::move(*made);
   record.plan = &prepared.plan;
-  record.command = prepared.plan.command;
+  record.command = prepared.plan.launch.command;
   record.argv = prepared.argv;
   if (args.compare) {
     const std::vector<Diagnostic> found = args.compare(prepared);

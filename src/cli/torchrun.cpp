@@ -234,19 +234,19 @@ std::vector<Diagnostic> compare_torchrun(const TorchrunLine& line, const Prepare
   const auto add = [&](Severity severity, std::string message, std::string fix) {
     found.push_back({"torchrun-nodes", severity, std::move(message), std::move(fix)});
   };
-  const std::string all = counted(plan.available_nodes, "node");
+  const std::string all = counted(plan.hosts.available, "node");
   if (line.has("standalone") && plan.nodes() > 1)
     add(Severity::error, fmt::format("--standalone is one node, and the job has {}", all),
         fmt::format("--nnodes {} in place of --standalone, or -N 1 with it", plan.nodes()));
-  else if (plan.available_nodes > plan.nodes() && !line.has("standalone"))
+  else if (plan.hosts.available > plan.nodes() && !line.has("standalone"))
     add(line.has("nnodes") ? Severity::note : Severity::warning,
         fmt::format("{} of {} used: --nnodes {}", plan.nodes(), all,
                     line.has("nnodes") ? line.get("nnodes") : "is 1 by default"),
-        fmt::format("--nnodes {}", plan.available_nodes));
+        fmt::format("--nnodes {}", plan.hosts.available));
   const std::string rank = line.get("node-rank");
   const std::optional<long> number = parse_natural(rank);
   const bool differs =
-      number ? *number >= plan.nodes() || (plan.first_is_here && *number > 0) : true;
+      number ? *number >= plan.nodes() || (plan.hosts.first_is_here && *number > 0) : true;
   if (!rank.empty() && differs && !line.has("standalone"))
     add(Severity::note,
         fmt::format("--node-rank {} is ignored: hpclaunch starts all {} and numbers them",

@@ -27,8 +27,7 @@ constexpr std::size_t kRowsPerKind = 8;
 
 Json difference_json(const Plan& plan, const Difference& difference) {
   Json hosts = Json::array();
-  for (const int node : difference.nodes)
-    hosts.push_back(plan.hosts[static_cast<std::size_t>(node)]);
+  for (const int node : difference.nodes) hosts.push_back(plan.hosts.names[node]);
   return {{"kind", difference.what.id},
           {"severity", to_string(difference.what.severity)},
           {"where", where_text(plan, difference)},
@@ -47,8 +46,8 @@ std::string as_json(const Prepared& prepared, const job::Verification& result) {
                    {"as_planned", comparison.as_planned()},
                    {"ranks", plan.world_size()},
                    {"ranks_as_planned", comparison.ranks_as_planned},
-                   {"hosts", plan.hosts}};
-  document["launcher"] = {{"name", plan.launcher},
+                   {"hosts", plan.hosts.names}};
+  document["launcher"] = {{"name", plan.launch.launcher},
                           {"argv", result.argv},
                           {"status", result.ended.status},
                           {"too_late", result.ended.too_late}};
@@ -62,7 +61,7 @@ std::string as_json(const Prepared& prepared, const job::Verification& result) {
   const std::vector<RankPlace> places = rank_places(plan);
   for (const RankSeen& one : reports) {
     if (static_cast<std::size_t>(one.rank) >= places.size()) continue;
-    const RankPlace& place = places[static_cast<std::size_t>(one.rank)];
+    const RankPlace& place = places[one.rank];
     const RankReport report = complete(plan, result.seen, place, *one.found);
     document["reports"].push_back(
         Json::parse(report_to_json(one, place, report, result.seen.module)));
@@ -126,8 +125,10 @@ Json nodes_json(const Plan& plan, const job::NodesExamined& nodes) {
                         {"fix", one.what.fix},
                         {"hosts", row["hosts"]}});
   }
-  return {
-      {"schema", 1}, {"hosts", plan.hosts}, {"answered", nodes.answered}, {"findings", findings}};
+  return {{"schema", 1},
+          {"hosts", plan.hosts.names},
+          {"answered", nodes.answered},
+          {"findings", findings}};
 }
 
 std::string nodes_text(const Plan& plan, const job::NodesExamined& nodes, const Style& style) {

@@ -51,7 +51,7 @@ void examine_site(Examination& doctor, const Result<Prepared>& prepared) {
                                {node.numa_nodes.size(), "NUMA node"},
                                {node.devices.size(), "device"},
                                {node.nics.size(), "network interface"}}));
-  if (!plan.first_is_here)
+  if (!plan.hosts.first_is_here)
     doctor.sound("this machine",
                  "no node of that plan: limits, libraries and providers below are those of this "
                  "machine, and "

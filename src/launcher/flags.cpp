@@ -136,7 +136,7 @@ Found counts(const Given& given, const Plan& plan) {
 }
 
 std::string planned_nodes(const Plan& plan) {
-  return fmt::format("{} from {}", counted(plan.nodes(), "node"), plan.hosts.front());
+  return fmt::format("{} from {}", counted(plan.nodes(), "node"), plan.hosts.names.front());
 }
 
 Found host_names(const Given& given, const Plan& plan) {
@@ -144,7 +144,8 @@ Found host_names(const Given& given, const Plan& plan) {
   HostNames names;
   if (const auto expanded = expand_hostlist(list); expanded && given.table->sorts_hosts) {
     names = *expanded;
-    if (std::is_permutation(names.begin(), names.end(), plan.hosts.begin(), plan.hosts.end()))
+    if (std::is_permutation(names.begin(), names.end(), plan.hosts.names.begin(),
+                            plan.hosts.names.end()))
       return std::nullopt;
   } else {
     for (const std::string_view item : split(list, ',')) {
@@ -152,15 +153,15 @@ Found host_names(const Given& given, const Plan& plan) {
       if (names.empty() || names.back() != name) names.push_back(name);
     }
   }
-  if (names == plan.hosts) return std::nullopt;
-  return clash(given,
-               {planned_nodes(plan), fmt::format("{}", fmt::join(names, ",")),
-                "ranks start on other nodes, away from the rendezvous on " + plan.hosts.front(),
-                "--hostfile FILE, which hpclaunch reads", true});
+  if (names == plan.hosts.names) return std::nullopt;
+  return clash(
+      given, {planned_nodes(plan), fmt::format("{}", fmt::join(names, ",")),
+              "ranks start on other nodes, away from the rendezvous on " + plan.hosts.names.front(),
+              "--hostfile FILE, which hpclaunch reads", true});
 }
 
 Found host_file(const Given& given, const Plan& plan) {
-  if (given.value && !plan.hosts_file.empty() && *given.value == plan.hosts_file)
+  if (given.value && !plan.hosts.file.empty() && *given.value == plan.hosts.file)
     return std::nullopt;
   return clash(given,
                {planned_nodes(plan),
@@ -168,30 +169,32 @@ Found host_file(const Given& given, const Plan& plan) {
                                        : given.value.value_or("nothing"),
                 fmt::format("the launcher chooses the nodes; the rendezvous needs the planned "
                             "order, with {} first",
-                            plan.hosts.front()),
+                            plan.hosts.names.front()),
                 "--hostfile FILE, which hpclaunch reads"});
 }
 
 Found binding(const Given& given, const Plan& plan) {
   const std::string value = without_key(given.text_of_value(), given.flag->key);
   const bool nothing = value == "none" || value == "off";
-  const bool by_launcher = plan.bind_via == BindVia::launcher;
+  const BindVia via = plan.placement.bind_via;
+  const bool by_launcher = via == BindVia::launcher;
   if (nothing && !by_launcher) return std::nullopt;
-  const bool strict = plan.verify == Verify::strict && by_launcher;
-  return clash(given, {by_launcher                      ? "a CPU list for each rank"
-                       : plan.bind_via == BindVia::shim ? "no binding by the launcher"
-                                                        : "no binding",
+  const bool strict = plan.supervision.verify == Verify::strict && by_launcher;
+  return clash(given, {by_launcher            ? "a CPU list for each rank"
+                       : via == BindVia::shim ? "no binding by the launcher"
+                                              : "no binding",
                        nothing ? "no binding by the launcher" : "a binding of the launcher's own",
-                       plan.bind_via == BindVia::none   ? "ranks are bound despite --bind-via none"
-                       : plan.bind_via == BindVia::shim ? "the shim then binds each rank as planned"
+                       via == BindVia::none   ? "ranks are bound despite --bind-via none"
+                       : via == BindVia::shim ? "the shim then binds each rank as planned"
                        : strict ? "with --verify strict, a rank with other CPUs does not start"
-                       : plan.verify == Verify::off ? "with --verify off, the shim does not compare"
-                                                    : "the shim warns and rebinds each rank",
+                       : plan.supervision.verify == Verify::off
+                           ? "with --verify off, the shim does not compare"
+                           : "the shim warns and rebinds each rank",
                        "--bind-via shim, --bind-via none or --cpus-per-rank N", strict});
 }
 
 Found step(const Given& given, const Plan& plan) {
-  const bool by_launcher = launcher_binds(plan) && plan.gpu_view != "launcher";
+  const bool by_launcher = launcher_binds(plan) && plan.placement.gpu_view != "launcher";
   return clash(given, {"the whole of each node", "fewer CPUs",
                        by_launcher ? "the launcher refuses planned CPUs outside of the step"
                                    : "the shim cannot bind ranks to CPUs outside of the step",
@@ -218,7 +221,7 @@ Found order(const Given& given, const Plan& plan) {
 // As many devices as the plan uses, or more.
 bool are_enough(const Given& given, const Plan& plan) {
   int last = -1;
-  for (const NodeClass& one : plan.classes)
+  for (const NodeClass& one : plan.placement.classes)
     for (const RankPlan& rank : one.ranks)
       for (const UnitRef& unit : rank.units) last = std::max(last, unit.device);
   const std::string value = given.value.value_or("");
@@ -229,7 +232,7 @@ bool are_enough(const Given& given, const Plan& plan) {
 }
 
 Found devices(const Given& given, const Plan& plan) {
-  if (plan.gpu_view.empty() || plan.gpu_view == "launcher") return std::nullopt;
+  if (plan.placement.gpu_view.empty() || plan.placement.gpu_view == "launcher") return std::nullopt;
   if (given.flag->decides != Decides::devices && are_enough(given, plan)) return std::nullopt;
   const std::string value = without_key(given.text_of_value(), given.flag->key);
   return clash(given,
@@ -314,7 +317,7 @@ bool moves_errors(const Given& given) {
 }
 
 Found errors(const Given& given, const Plan& plan) {
-  if (!plan.supervise || !moves_errors(given)) return std::nullopt;
+  if (!plan.supervision.supervise || !moves_errors(given)) return std::nullopt;
   return clash(given,
                {"standard error of the ranks read by hpclaunch", given.value.value_or("a file"),
                 "hpclaunch cannot see how ranks exit: the first failure stays unknown, and a job "
@@ -357,7 +360,7 @@ Found compare(const Given& given, const Plan& plan) {
 
 std::vector<Diagnostic> arg_clashes(const Plan& plan) {
   std::vector<Diagnostic> clashes;
-  for (const Given& given : read_flags(plan.launcher, plan.launcher_args))
+  for (const Given& given : read_flags(plan.launch.launcher, plan.launch.launcher_args))
     if (Found found = compare(given, plan)) clashes.push_back(std::move(*found));
   return clashes;
 }

@@ -40,7 +40,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::s
   line.add({"-N", fmt::format("{}", plan.nodes())}, {"--nodes", "-N"});
   line.add({"-n", fmt::format("{}", plan.world_size())}, {"--ntasks", "-n"});
   line.add({"-x"}, {"--exclusive", "-x"});
-  if (!plan.whole_allocation && !line.given({"--requires"}))
+  if (!plan.hosts.whole_allocation && !line.given({"--requires"}))
     line.add_hosts({.list = "--requires=host:",
                     .hint = "use the job's nodes without a host file",
                     .with_counts = false},
@@ -49,13 +49,13 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::s
     if (!line.given({"-o", "--setopt"}, key))
       line.add({"-o", value.empty() ? std::string(key) : fmt::format("{}={}", key, value)});
   };
-  if (plan.gpu_view != "launcher") {
+  if (plan.placement.gpu_view != "launcher") {
     add("cpu-affinity", launcher_binds(plan) ? "map:" + join_sets(plan, ";", cpu_list) : "off");
     add("gpu-affinity", "off");
   }
   add("exit-timeout", "none");
   add("exit-on-error", "");
-  if (plan.output.label) line.add({"--label-io"}, {"--label-io", "-l"});
+  if (plan.supervision.output.label) line.add({"--label-io"}, {"--label-io", "-l"});
   return line.finish(shim, "", false);
 }
 

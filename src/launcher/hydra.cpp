@@ -56,7 +56,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
   Line line(plan, {mpiexec.path}, kTable.words);
   if (!line.given({"hosts", "host", "hostlist", "machine", "machines", "machinelist", "f",
                    "hostfile", "machinefile"})) {
-    if (mpiexec.uses_srun && !plan.whole_allocation &&
+    if (mpiexec.uses_srun && !plan.hosts.whole_allocation &&
         !line.given({"launcher", "bootstrap", "rmk"}))
       line.require(check_order_of_srun(
           plan, "mpiexec of MPICH starts its proxies by srun in a Slurm job, which",
@@ -70,7 +70,8 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
   line.add(
       {"-bind-to", launcher_binds(plan) ? "user:" + join_sets(plan, ",", binding_set) : "none"},
       {"bind-to"});
-  if (plan.output.label) line.add({"-prepend-rank"}, {"prepend-rank", "l", "prepend-pattern"});
+  if (plan.supervision.output.label)
+    line.add({"-prepend-rank"}, {"prepend-rank", "l", "prepend-pattern"});
   return line.finish(shim);
 }
 

@@ -36,7 +36,8 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
   if (!machines)
     line.add({"-ppn", fmt::format("{}", plan.max_local_size())}, {"ppn", "perhost", "grr", "rr"});
   line.add({"-genvall"}, {"genvall", "genvnone", "genvlist"});
-  if (plan.output.label) line.add({"-prepend-rank"}, {"prepend-rank", "l", "prepend-pattern"});
+  if (plan.supervision.output.label)
+    line.add({"-prepend-rank"}, {"prepend-rank", "l", "prepend-pattern"});
   return line.finish(shim);
 }
 

@@ -39,7 +39,7 @@ Status check_layout(const Plan& plan) {
                  fmt::format("jsrun starts the same number of ranks on every node, not {}",
                              in_words(layout)),
                  even_counts(plan)};
-  if (!plan.whole_allocation)
+  if (!plan.hosts.whole_allocation)
     return Error{ErrorKind::unsupported,
                  "jsrun uses the nodes of the job in its own order and takes no list of hosts",
                  "use all nodes of the job and no host file; or describe the ranks in a resource "
@@ -55,12 +55,12 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::s
     line.add({"-r", "1"}, {"-r", "--rs_per_host"});
     line.add({"-a", fmt::format("{}", plan.max_local_size())}, {"-a", "--tasks_per_rs"});
     line.add({"-c", "ALL_CPUS"}, {"-c", "--cpu_per_rs"});
-    if (!plan.gpu_view.empty()) line.add({"-g", "ALL_GPUS"}, {"-g", "--gpu_per_rs"});
+    if (!plan.placement.gpu_view.empty()) line.add({"-g", "ALL_GPUS"}, {"-g", "--gpu_per_rs"});
     line.add({"-b", "none"}, {"-b", "--bind"});
     line.add({"-d", "packed"}, {"-d", "--launch_distribution"});
   }
   line.add({"-X", "1"}, {"-X", "--exit_on_error"});
-  if (plan.output.label) line.add({"--stdio_mode", "prepended"}, {"--stdio_mode"});
+  if (plan.supervision.output.label) line.add({"--stdio_mode", "prepended"}, {"--stdio_mode"});
   return line.finish(shim);
 }
 

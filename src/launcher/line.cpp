@@ -16,16 +16,16 @@ Error unsupported(std::string message, std::string hint) {
 }
 
 std::size_t ranks_of(const Plan& plan, const NodeRun& run) {
-  return plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
+  return plan.placement.classes[run.node_class].ranks.size();
 }
 
 // What `text` makes of each host and its ranks, joined by commas.
 template <class Text>
 std::string join_hosts(const Plan& plan, Text text) {
   std::vector<std::string> words;
-  for (const NodeRun& run : plan.layout)
+  for (const NodeRun& run : plan.placement.layout)
     for (int n = 0; n < run.nodes; ++n)
-      words.push_back(text(plan.hosts[words.size()], ranks_of(plan, run)));
+      words.push_back(text(plan.hosts.names[words.size()], ranks_of(plan, run)));
   return fmt::format("{}", fmt::join(words, ","));
 }
 
@@ -33,8 +33,8 @@ std::string join_hosts(const Plan& plan, Text text) {
 bool is_round_robin(const Plan& plan) {
   std::vector<std::pair<int, int>> nodes;  // granted threads, ranks
   int most = 0;
-  for (const NodeRun& run : plan.layout) {
-    const int granted = plan.classes[static_cast<std::size_t>(run.node_class)].granted;
+  for (const NodeRun& run : plan.placement.layout) {
+    const int granted = plan.placement.classes[run.node_class].granted;
     const int ranks = static_cast<int>(ranks_of(plan, run));
     if (granted == 0 || ranks > granted) return false;
     nodes.insert(nodes.end(), static_cast<std::size_t>(run.nodes), {granted, ranks});
@@ -67,8 +67,8 @@ std::string sort_key(std::string_view name) {
 }  // namespace
 
 Line::Line(const Plan& plan, Argv start, bool words)
-    : plan_(plan), argv_(std::move(start)), words_(words), given_(plan.profile_args) {
-  given_.insert(given_.end(), plan.launcher_args.begin(), plan.launcher_args.end());
+    : plan_(plan), argv_(std::move(start)), words_(words), given_(plan.launch.profile_args) {
+  given_.insert(given_.end(), plan.launch.launcher_args.begin(), plan.launch.launcher_args.end());
 }
 
 bool Line::given(Names names, std::string_view key) const {
@@ -97,8 +97,8 @@ void Line::add_hosts(const HostOption& option, const std::string& list) {
   if (fits && joined) return add({std::string(option.list) + list});
   if (fits) return add({std::string(option.list), list});
   const bool names_suffice = !option.with_counts || stretches(plan_).size() == 1;
-  if (names_suffice && !option.file.empty() && !plan_.hosts_file.empty())
-    return add({std::string(option.file), plan_.hosts_file});
+  if (names_suffice && !option.file.empty() && !plan_.hosts.file.empty())
+    return add({std::string(option.file), plan_.hosts.file});
   require(unsupported(
       fmt::format("the list of {} hosts is longer than one argument can be ({} bytes){}",
                   plan_.nodes(), kMaxArgument,
@@ -111,18 +111,18 @@ void Line::add_hosts(const HostOption& option, const std::string& list) {
 
 Result<Argv> Line::finish(const std::string& shim, std::string_view separator,
                           bool splits_at_colon) {
-  const std::vector<std::string>& command = plan_.command;
+  const std::vector<std::string>& command = plan_.launch.command;
   if (splits_at_colon && std::ranges::find(command, ":") != command.end())
     require(
         unsupported("the program has an argument \":\", which the launcher reads as the start of "
                     "another program",
                     "write the command to a script and start the script"));
-  for (const std::string& host : plan_.hosts.samples())
+  for (const std::string& host : plan_.hosts.names.samples())
     if (host.find(':') != std::string::npos)
       require(unsupported(
           fmt::format(
               "the host {} is an IPv6 address, and {} reads what follows a \":\" as a count", host,
-              plan_.launcher),
+              plan_.launch.launcher),
           "write host names or IPv4 addresses to the host file"));
   if (!status_) return status_.error();
   add(given_);
@@ -143,21 +143,23 @@ std::vector<Conflicting> one_by_one(const std::vector<Conflicting>& rows) {
 }
 
 bool launcher_binds(const Plan& plan) {
-  if (plan.bind_via != BindVia::launcher || plan.classes.size() != 1) return false;
-  const std::vector<RankPlan>& ranks = plan.classes.front().ranks;
-  return std::ranges::none_of(ranks, [](const RankPlan& rank) { return rank.cpus.empty(); });
+  const std::vector<NodeClass>& classes = plan.placement.classes;
+  return plan.placement.bind_via == BindVia::launcher && classes.size() == 1 &&
+         std::ranges::none_of(classes.front().ranks, &CpuSet::empty, &RankPlan::cpus);
 }
 
 std::string join_sets(const Plan& plan, std::string_view separator,
                       std::string (*text)(const CpuSet&)) {
   std::vector<std::string> sets;
-  for (const RankPlan& rank : plan.classes.front().ranks) sets.push_back(text(rank.cpus));
+  for (const RankPlan& rank : plan.placement.classes.front().ranks) sets.push_back(text(rank.cpus));
   return fmt::format("{}", fmt::join(sets, separator));
 }
 
 std::string cpu_list(const CpuSet& cpus) { return cpus.to_list(); }
 
-std::string host_list(const Plan& plan) { return fmt::format("{}", fmt::join(plan.hosts, ",")); }
+std::string host_list(const Plan& plan) {
+  return fmt::format("{}", fmt::join(plan.hosts.names, ","));
+}
 
 std::string host_counts(const Plan& plan) {
   return join_hosts(plan, [](std::string_view host, std::size_t ranks) {
@@ -173,7 +175,7 @@ std::string host_of_ranks(const Plan& plan) {
 
 std::vector<Stretch> stretches(const Plan& plan) {
   std::vector<Stretch> result;
-  for (const NodeRun& run : plan.layout) {
+  for (const NodeRun& run : plan.placement.layout) {
     const int ranks = static_cast<int>(ranks_of(plan, run));
     if (!result.empty() && result.back().ranks == ranks)
       result.back().nodes += run.nodes;
@@ -218,8 +220,8 @@ Status check_even(const Plan& plan, std::string_view program) {
   const bool even = layout.size() == 1 || (layout.size() == 2 && layout[0].nodes == more &&
                                            layout[0].ranks == layout[1].ranks + 1);
   if (even || is_round_robin(plan)) return Done{};
-  const bool granted =
-      std::ranges::any_of(plan.classes, [](const NodeClass& one) { return one.granted > 0; });
+  const bool granted = std::ranges::any_of(plan.placement.classes,
+                                           [](const NodeClass& one) { return one.granted > 0; });
   return unsupported(
       fmt::format("{} distributes ranks evenly and cannot start {}", program, in_words(layout)),
       granted ? "use the same number of ranks on each node: --ppn N"
@@ -227,7 +229,7 @@ Status check_even(const Plan& plan, std::string_view program) {
 }
 
 Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead) {
-  const HostNames& hosts = plan.hosts;
+  const HostNames& hosts = plan.hosts.names;
   std::size_t at = 1;
   while (at < hosts.size() && sort_key(hosts[at - 1]) <= sort_key(hosts[at])) ++at;
   if (at >= hosts.size()) return Done{};

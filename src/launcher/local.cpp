@@ -10,16 +10,17 @@ namespace hpclaunch::launcher {
 namespace {
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& self, const std::string& shim) {
-  if (!plan.launcher_args.empty())
+  if (!plan.launch.launcher_args.empty())
     return Error{ErrorKind::usage, "--launcher-arg: the local launcher takes no arguments",
                  "omit it, or choose another launcher with --launcher NAME"};
   Argv argv = {self.path, "launch-local", "--ranks", fmt::format("{}", plan.world_size())};
-  if (plan.output.label) argv.push_back("--label");
-  if (!plan.output.log_dir.empty()) argv.insert(argv.end(), {"--log-dir", plan.output.log_dir});
-  if (const auto& [signal, at] = plan.time_limit_signal; signal != 0)
+  const OutputOptions& output = plan.supervision.output;
+  if (output.label) argv.push_back("--label");
+  if (!output.log_dir.empty()) argv.insert(argv.end(), {"--log-dir", output.log_dir});
+  if (const auto& [signal, at] = plan.supervision.time_limit_signal; signal != 0)
     argv.insert(argv.end(), {"--notice", fmt::format("{}@{}", time_limit_signal_name(signal), at)});
-  argv.insert(argv.end(), {"--grace", fmt::format("{}", plan.output.grace_seconds), "--", shim});
-  argv.insert(argv.end(), plan.command.begin(), plan.command.end());
+  argv.insert(argv.end(), {"--grace", fmt::format("{}", output.grace_seconds), "--", shim});
+  argv.insert(argv.end(), plan.launch.command.begin(), plan.launch.command.end());
   return argv;
 }
 

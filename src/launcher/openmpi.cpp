@@ -71,8 +71,8 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpirun, const std::st
   add_placement(plan, line);
   line.add({"--bind-to", "none"},
            {"bind-to", "bind-to-core", "bind-to-socket", "cpu-set", "rankfile", "rf"});
-  if (plan.output.label) line.add({"--tag-output"}, {"tag-output"});
-  for (const std::string& name : plan.forward) line.add({"-x", name});
+  if (plan.supervision.output.label) line.add({"--tag-output"}, {"tag-output"});
+  for (const std::string& name : plan.environment.forward) line.add({"-x", name});
   return line.finish(shim);
 }
 

@@ -41,21 +41,21 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
       check_filled(plan, "mpiexec of PALS", fmt::format("-N {} --ppn {}", filled, per_node)));
   line.add({"--np", fmt::format("{}", plan.world_size())}, {"n", "np"});
   line.add({"--ppn", fmt::format("{}", per_node)}, {"ppn"});
-  if (!plan.whole_allocation && !line.given({"hosts", "host", "hostlist", "hostfile", "f"}))
+  if (!plan.hosts.whole_allocation && !line.given({"hosts", "host", "hostlist", "hostfile", "f"}))
     line.add_hosts(
         {.list = "--hosts",
          .file = "--hostfile",
          .hint = "use the job's nodes without a host file, or --launcher-arg=--hostfile=FILE",
          .with_counts = false},
         host_list(plan));
-  if (plan.gpu_view != "launcher")
+  if (plan.placement.gpu_view != "launcher")
     line.add(
         {"--cpu-bind", launcher_binds(plan) ? "list:" + join_sets(plan, ":", cpu_list) : "none"},
         {"cpu-bind"});
   line.add({"--envall"}, {"envall", "genvall", "envnone", "genvnone", "envlist"});
   line.add({"--abort-on-failure"}, {"abort-on-failure", "no-abort-on-failure"});
   line.add({"--line-buffer"});
-  if (plan.output.label) line.add({"--label"});
+  if (plan.supervision.output.label) line.add({"--label"});
   return line.finish(shim, "--");
 }
 

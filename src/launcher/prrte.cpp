@@ -35,8 +35,8 @@ Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim)
                              : std::string("slot")},
            {"map-by", "mapby", "rankfile", "N", "npernode"});
   line.add({"--bind-to", "none"}, {"bind-to", "bindto"});
-  if (plan.output.label) line.add({"--output", "tag"}, {"output", "tag-output"});
-  for (const std::string& name : plan.forward) line.add({"-x", name});
+  if (plan.supervision.output.label) line.add({"--output", "tag"}, {"output", "tag-output"});
+  for (const std::string& name : plan.environment.forward) line.add({"-x", name});
   return line.finish(shim);
 }
 

@@ -70,8 +70,8 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
   // srun warns where they contradict each other, and then ignores the former.
   if (plan.world_size() == plan.max_local_size() * plan.nodes())
     line.add({fmt::format("--ntasks-per-node={}", plan.max_local_size())}, {"--ntasks-per-node"});
-  if (plan.shared_cpus) line.add({"--overcommit"}, {"--overcommit", "-O"});
-  if (!plan.whole_allocation && !line.given({"--nodelist", "-w", "--nodefile", "-F"})) {
+  if (plan.placement.shared_cpus) line.add({"--overcommit"}, {"--overcommit", "-O"});
+  if (!plan.hosts.whole_allocation && !line.given({"--nodelist", "-w", "--nodefile", "-F"})) {
     line.require(check_order_of_srun(
         plan, "srun", "order the host file by name, or omit it and use the job's own nodes"));
     line.add_hosts(
@@ -81,18 +81,19 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
         host_list(plan));
   }
   line.add({"--distribution=block"}, {"--distribution", "-m"});
-  if (plan.gpu_view != "launcher") {  // then the profile's flags bind CPUs and GPUs together
+  const std::string& view = plan.placement.gpu_view;
+  if (view != "launcher") {  // then the profile's flags bind CPUs and GPUs together
     line.add({launcher_binds(plan) ? "--cpu-bind=mask_cpu:" + join_sets(plan, ",", mask)
                                    : "--cpu-bind=none"},
              {"--cpu-bind", "--cpu_bind"});
-    if (!plan.gpu_view.empty()) line.add({"--gpu-bind=none"}, {"--gpu-bind", "--tres-bind"});
+    if (!view.empty()) line.add({"--gpu-bind=none"}, {"--gpu-bind", "--tres-bind"});
   }
   if (!srun.mpi_type.empty()) line.add({"--mpi=" + srun.mpi_type}, {"--mpi"});
   line.add({"--export=ALL"}, {"--export"});
   line.add({"--kill-on-bad-exit=1"}, {"--kill-on-bad-exit", "-K"});
   line.add({"--wait=0"}, {"--wait", "-W"});
-  if (plan.inside_step) line.add({"--overlap"}, {"--overlap"});
-  if (plan.output.label) line.add({"--label"}, {"--label", "-l"});
+  if (plan.launch.inside_step) line.add({"--overlap"}, {"--overlap"});
+  if (plan.supervision.output.label) line.add({"--label"}, {"--label", "-l"});
   return line.finish(shim, "--");
 }
 

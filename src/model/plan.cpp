@@ -16,12 +16,12 @@ std::string_view name_of(const std::string_view (&names)[size], Enum value) {
   return at < size ? names[at] : "?";
 }
 
+}  // namespace
+
 const Setting* find(const std::vector<Setting>& settings, std::string_view name) {
   const auto found = std::ranges::find(settings, name, &Setting::name);
   return found == settings.end() ? nullptr : &*found;
 }
-
-}  // namespace
 
 std::string_view to_string(Layer layer) {
   return name_of({"builtin", "default", "environment", "require", "computed", "command line"},
@@ -50,8 +50,7 @@ std::string_view to_string(OnDrift how) { return name_of({"warn", "fail", "repla
 std::string value_on(const Value& value, const RankPlace& place) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* each = std::get_if<PerRank>(&value))
-    return each
-        ->items[static_cast<std::size_t>(place.node_class)][static_cast<std::size_t>(place.local)];
+    return each->items[place.node_class][place.local];
   const auto* fact = std::get_if<RankFact>(&value);
   if (fact == nullptr || *fact == RankFact::address) return "";  // which only the node knows
   return std::to_string(*fact == RankFact::rank         ? place.rank
@@ -71,22 +70,17 @@ const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, std::str
   return setting == nullptr ? env.find(name) : std::get_if<std::string>(&setting->value());
 }
 
-int Plan::world_size() const {
+int Placement::world_size() const {
   int total = 0;
-  for (const NodeRun& run : layout)
-    total += run.nodes *
-             static_cast<int>(classes[static_cast<std::size_t>(run.node_class)].ranks.size());
+  for (const NodeRun& run : layout) total += run.nodes * static_cast<int>(of(run).ranks.size());
   return total;
 }
 
-int Plan::max_local_size() const {
+int Placement::max_local_size() const {
   std::size_t most = 0;
   for (const NodeClass& one : classes) most = std::max(most, one.ranks.size());
   return static_cast<int>(most);
 }
-
-const Setting* Plan::find_env(std::string_view name) const { return find(env, name); }
-const Setting* Plan::find_choice(std::string_view name) const { return find(choices, name); }
 
 Severity severity_from(std::string_view name) {
   for (const Severity severity : {Severity::note, Severity::error})

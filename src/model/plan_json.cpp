@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "hpclaunch/plan.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch {
 
@@ -141,12 +142,11 @@ Json class_json(const NodeClass& node) {
   return one;
 }
 
-Json layout_json(const Plan& plan) {
+Json layout_json(const Placement& placement) {
   int node = 0;
   int rank = 0;
-  return list(plan.layout, [&](const NodeRun& run) {
-    const auto per_node =
-        static_cast<int>(plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size());
+  return list(placement.layout, [&](const NodeRun& run) {
+    const int per_node = static_cast<int>(placement.of(run).ranks.size());
     Json one;
     one["node_class"] = run.node_class;
     one["nodes"] = run.nodes;
@@ -162,6 +162,57 @@ Json report_json(const Diagnostic& report) {
               {"severity", std::string(to_string(report.severity))},
               {"message", text(report.message)},
               {"fix", text_or_null(report.fix)}};
+}
+
+void add(const Hosts& hosts, Json& out) {
+  out["nodes"] = hosts.count();
+  out["hosts"] = texts(hosts.names);
+}
+
+void add(const Placement& placement, Json& out) {
+  out["world_size"] = placement.world_size();
+  out["max_local_size"] = placement.max_local_size();
+  out["gpu_view"] = text_or_null(placement.gpu_view);
+  out["bind_via"] = std::string(to_string(placement.bind_via));
+  out["layout"] = layout_json(placement);
+  out["classes"] = list(placement.classes, class_json);
+}
+
+void add(const Environment& environment, Json& out) {
+  out["core_limit"] = text_or_null(environment.core_limit);
+  out["make_dirs"] = texts(environment.make_dirs);
+  out["env"] = settings_json(environment.settings);
+  out["wire"] = text(environment.wire);
+}
+
+void add(const Launch& launch, Json& out) {
+  out["program"] = launch.command.empty() ? Json(nullptr) : text(launch.command[0]);
+  out["command"] = texts(launch.command);
+  out["launcher"] = text(launch.launcher);
+  out["profile_args"] = texts(launch.profile_args);
+  out["launcher_args"] = texts(launch.launcher_args);
+  out["batch"] = texts(launch.batch);
+}
+
+void add(const Supervision& supervision, Json& out) {
+  const OutputOptions& output = supervision.output;
+  const TimeLimitSignal& sent = supervision.time_limit_signal;
+  out["verify"] = std::string(to_string(supervision.verify));
+  out["output"] =
+      Json{{"label", output.label},
+           {"log_dir", text_or_null(output.log_dir)},
+           {"grace_seconds", output.grace_seconds},
+           {"start_seconds", output.start_seconds ? Json(*output.start_seconds) : Json(nullptr)},
+           {"report", text_or_null(output.report)}};
+  out["supervise"] = supervision.supervise;
+  if (sent.signal != 0)
+    out["time_limit_signal"] =
+        Json{{"signal", time_limit_signal_name(sent.signal)}, {"at", sent.at}};
+}
+
+void add(const Explanation& explanation, Json& out) {
+  out["reports"] = list(explanation.reports, report_json);
+  out["choices"] = settings_json(explanation.choices);
 }
 
 /// TOKENIZER and the like are not secret.
@@ -208,41 +259,20 @@ bool is_secret(std::string_view name) {
 
 std::string plan_to_json(const Plan& plan) {
   Json out;
+  for (const std::string_view key :
+       split("schema program command world_size nodes max_local_size hosts launcher profile_args "
+             "launcher_args gpu_view batch core_limit make_dirs reports bind_via verify output "
+             "supervise time_limit_signal layout "
+             "classes choices env wire",
+             ' '))
+    out[std::string(key)] = nullptr;  // the order of the contract, not of the parts
   out["schema"] = 1;
-  out["program"] = plan.command.empty() ? Json(nullptr) : text(plan.command[0]);
-  out["command"] = texts(plan.command);
-  out["world_size"] = plan.world_size();
-  out["nodes"] = plan.nodes();
-  out["max_local_size"] = plan.max_local_size();
-  out["hosts"] = texts(plan.hosts);
-  out["launcher"] = text(plan.launcher);
-  out["profile_args"] = texts(plan.profile_args);
-  out["launcher_args"] = texts(plan.launcher_args);
-  out["gpu_view"] = text_or_null(plan.gpu_view);
-  out["batch"] = texts(plan.batch);
-  out["core_limit"] = text_or_null(plan.core_limit);
-  out["make_dirs"] = texts(plan.make_dirs);
-  out["reports"] = list(plan.reports, report_json);
-  out["bind_via"] = std::string(to_string(plan.bind_via));
-  out["verify"] = std::string(to_string(plan.verify));
-  out["output"] =
-      Json{{"label", plan.output.label},
-           {"log_dir", text_or_null(plan.output.log_dir)},
-           {"grace_seconds", plan.output.grace_seconds},
-           {"start_seconds",
-            plan.output.start_seconds ? Json(*plan.output.start_seconds) : Json(nullptr)},
-           {"report", text_or_null(plan.output.report)}};
-  out["supervise"] = plan.supervise;
-  out["time_limit_signal"] =
-      plan.time_limit_signal.signal == 0
-          ? Json(nullptr)
-          : Json{{"signal", time_limit_signal_name(plan.time_limit_signal.signal)},
-                 {"at", plan.time_limit_signal.at}};
-  out["layout"] = layout_json(plan);
-  out["classes"] = list(plan.classes, class_json);
-  out["choices"] = settings_json(plan.choices);
-  out["env"] = settings_json(plan.env);
-  out["wire"] = text(plan.wire);
+  add(plan.hosts, out);
+  add(plan.placement, out);
+  add(plan.environment, out);
+  add(plan.launch, out);
+  add(plan.supervision, out);
+  add(plan.explanation, out);
   return out.dump(2) + "\n";
 }
 

@@ -22,61 +22,60 @@ std::string part_text(const RankPlan& rank) {
 // "; 1 core left idle (CPUs 3); ..." of all classes, each once.
 std::string remarks_of(const LaidOut& laid) {
   std::vector<std::string> remarks{""};
-  for (const NodeRanks& one : laid)
+  for (const NodeRanks& one : laid.nodes)
     for (const std::string& remark : one.remarks)
       if (std::ranges::count(remarks, remark) == 0) remarks.push_back(remark);
   return fmt::format("{}", fmt::join(remarks, "; "));
 }
 
-std::string binding_why(const PlanInput& input, const Plan& plan, const LaidOut& laid) {
-  if (plan.classes.front().ranks.front().part_first >= 0)
+std::string binding_why(const PlanInput& input, const LaidOut& laid) {
+  const RankPlan& first = laid.placement.classes.front().ranks.front();
+  if (first.part_first >= 0)
     return fmt::format(
         "each rank gets its share of the granted CPUs of its node ({}), counted there from 0 in "
         "ascending order",
         input.granted_why);
-  const CpuSet& cpus = plan.classes.front().ranks.front().cpus;
+  const CpuSet& cpus = first.cpus;
   const bool all =
       cpus.contains(pus_of(input.node, cores_of(input.node, cpus)) & input.node.allowed);
   std::string why =
       fmt::format("each rank gets {}", all ? "whole cores with all their hardware threads"
                                            : "the first hardware thread of each of its cores");
-  if (std::ranges::any_of(laid, &std::vector<FittingRule>::empty, &NodeRanks::rules) &&
+  if (std::ranges::any_of(laid.nodes, &std::vector<FittingRule>::empty, &NodeRanks::rules) &&
       !input.node.devices.empty())
     why += ", as near to its device as is known";
-  if (input.request.cores_per_rank)
-    why += fmt::format(", --cpus-per-rank {}", *input.request.cores_per_rank);
+  if (input.request->cores_per_rank)
+    why += fmt::format(", --cpus-per-rank {}", *input.request->cores_per_rank);
   if (input.model != nullptr && !input.model->reserved.empty())
     why += fmt::format("; CPUs {} are reserved for the system: {}", input.model->reserved.to_list(),
                        input.model->reserved_why);
   return why + remarks_of(laid);
 }
 
-Setting binding_choice(const PlanInput& input, const Plan& plan, const LaidOut& laid) {
-  if (plan.bind_via == BindVia::none && !input.request.bind_via &&
-      knows_amounts(input, plan.nodes()))
+Setting binding_choice(const PlanInput& input, BindVia via, int nodes, const LaidOut& laid) {
+  if (via == BindVia::none && !input.request->bind_via && knows_amounts(input, nodes))
     return choice("cpu-bind", Layer::computed, Unset{},
                   fmt::format("the job has part of each node ({}): {}", input.granted_why,
                               why_not_counted(input)));
   Setting setting{"cpu-bind", {}};
-  const NodeRanks& first = laid.front();
+  const NodeRanks& first = laid.nodes.front();
   for (auto one = first.rules.rbegin(); one != first.rules.rend(); ++one) {
     PerRank lists{{{}}};
     for (const RankPlan& rank : one->ranks) lists.items[0].push_back(rank.cpus.to_list());
     setting.history.push_back(decided_by_rule(Layer::profile_default, std::move(lists),
                                               one->rule->id, one->rule->origin, one->condition));
   }
-  PerRank cpus = per_rank(plan, [](const RankPlan& rank) {
+  PerRank cpus = per_rank(laid.placement, [](const RankPlan& rank) {
     return rank.part_first < 0 ? rank.cpus.to_list() : part_text(rank);
   });
   if (first.rules.empty()) {
-    setting.history.push_back(
-        decided(Layer::computed, std::move(cpus), binding_why(input, plan, laid)));
+    setting.history.push_back(decided(Layer::computed, std::move(cpus), binding_why(input, laid)));
   } else {
     setting.history.back().value = std::move(cpus);
     setting.history.back().why += remarks_of(laid);
   }
-  if (plan.bind_via == BindVia::none) {
-    const bool typed = input.request.bind_via.has_value();
+  if (via == BindVia::none) {
+    const bool typed = input.request->bind_via.has_value();
     setting.history.push_back(decided(typed ? Layer::command_line : Layer::computed, Unset{},
                                       typed ? "--bind-via none" : "see bind-via"));
   }
@@ -88,18 +87,18 @@ struct Choice {
   std::string why;
 };
 
-Result<Choice> choose(const PlanInput& input, const Units& units, const Plan& plan) {
+Result<Choice> choose(const PlanInput& input, const Units& units, int nodes, bool alike) {
   const LauncherTraits& launcher = input.launcher;
-  const bool launcher_can = launcher.binds_sets && plan.classes.size() == 1;
-  const bool counted_through = can_count_through(input, plan.nodes());
+  const bool launcher_can = launcher.binds_sets && alike;
+  const bool counted_through = can_count_through(input, nodes);
   // Other nodes of a job on parts of nodes have granted other cores than this one.
-  const bool parts = nameless_cores(input, plan.nodes()) && !counted_through;
-  const bool amounts = knows_amounts(input, plan.nodes());
+  const bool parts = nameless_cores(input, nodes) && !counted_through;
+  const bool amounts = knows_amounts(input, nodes);
   const auto cannot = [](std::string message,
                          const char* fix = "omit --bind-via, or use --bind-via shim") {
     return request_error(std::move(message), fix, ErrorKind::unsupported);
   };
-  const std::optional<BindVia> typed = input.request.bind_via;
+  const std::optional<BindVia> typed = input.request->bind_via;
   if (typed == BindVia::launcher && !launcher_can)
     return cannot(fmt::format("launcher {} takes no CPU list per rank{}", launcher.name,
                               launcher.binds_sets ? " that differs between nodes" : ""));
@@ -132,15 +131,15 @@ Result<Choice> choose(const PlanInput& input, const Units& units, const Plan& pl
 
 }  // namespace
 
-Status decide_binding(const PlanInput& input, const Units& units, const LaidOut& laid, Plan& plan) {
-  Result<Choice> chosen = choose(input, units, plan);
+Result<Made<BindVia>> decide_binding(const PlanInput& input, const Units& units, int nodes,
+                                     const LaidOut& laid) {
+  Result<Choice> chosen = choose(input, units, nodes, laid.nodes.size() == 1);
   if (!chosen) return chosen.error();
-  plan.bind_via = chosen->via;
-  plan.choices.push_back(binding_choice(input, plan, laid));
-  plan.choices.push_back(choice("bind-via",
-                                input.request.bind_via ? Layer::command_line : Layer::builtin,
-                                std::string(to_string(chosen->via)), std::move(chosen->why)));
-  return Done{};
+  const Layer layer = input.request->bind_via ? Layer::command_line : Layer::builtin;
+  return Made<BindVia>{
+      chosen->via,
+      {{binding_choice(input, chosen->via, nodes, laid),
+        choice("bind-via", layer, std::string(to_string(chosen->via)), chosen->why)}}};
 }
 
 }  // namespace hpclaunch

@@ -13,16 +13,6 @@ namespace hpclaunch {
 
 namespace {
 
-struct Wanted {
-  int nodes = 1;
-  int ranks = 1;
-  int per_node = 1;  // on the fullest node
-};
-
-Setting chosen(std::string name, Layer layer, int value, std::string why) {
-  return choice(std::move(name), layer, std::to_string(value), std::move(why));
-}
-
 int divide_up(int a, int b) { return (a + b - 1) / b; }
 
 // The allocation's ranks on the first nodes; empty where it has none. A node file with one line per node says nothing
@@ -34,11 +24,11 @@ std::vector<int> slots_of(const PlanInput& input, const Units& units, int nodes)
 }
 
 // --nproc-per-node gpu, xpu, cpu, auto. Source: torch/distributed/run.py, determine_local_world_size.
-Result<Setting> counted_per_node(const PlanInput& input, const Units& units) {
-  const std::string& by = input.request.ranks_by;
+Result<Count> counted_per_node(const PlanInput& input, const Units& units) {
+  const std::string& by = input.request->ranks_by;
   const auto found = [&](int count, std::string_view what) {
-    return chosen("ranks-per-node", Layer::command_line, count,
-                  fmt::format("--nproc-per-node {}: {}", by, counted(count, what)));
+    return Count{count, Layer::command_line,
+                 fmt::format("--nproc-per-node {}: {}", by, counted(count, what))};
   };
   const bool intel = units.count() > 0 && units.vendor->name == "intel";
   const bool devices = units.count() > 0 && (by == "auto" || intel == (by == "xpu"));
@@ -53,49 +43,44 @@ Result<Setting> counted_per_node(const PlanInput& input, const Units& units) {
 }
 
 // Per-node count when it was not typed: from the total, else the allocation, else the node.
-Setting decide_per_node(const PlanInput& input, const Units& units, int nodes) {
-  const Request& typed = input.request;
-  const auto per_node = [](Layer layer, int count, std::string why) {
-    return chosen("ranks-per-node", layer, count, std::move(why));
-  };
-  if (typed.ranks_per_node)
-    return per_node(Layer::command_line, *typed.ranks_per_node, "--ranks-per-node");
+Count decide_per_node(const PlanInput& input, const Units& units, int nodes) {
+  const Request& typed = *input.request;
+  if (typed.ranks_per_node) return {*typed.ranks_per_node, Layer::command_line, "--ranks-per-node"};
   if (typed.ranks)
-    return per_node(Layer::computed, divide_up(*typed.ranks, nodes),
-                    fmt::format("{} distributed over {}", counted(*typed.ranks, "rank"),
-                                counted(nodes, "node")));
+    return {divide_up(*typed.ranks, nodes), Layer::computed,
+            fmt::format("{} distributed over {}", counted(*typed.ranks, "rank"),
+                        counted(nodes, "node"))};
   if (const std::vector<int> slots = slots_of(input, units, nodes); !slots.empty())
-    return per_node(Layer::environment, std::ranges::max(slots), input.slots_why);
+    return {std::ranges::max(slots), Layer::environment, input.slots_why};
   const std::string devices = counted(units.count(), "device");
   if (units.filled > 0)
-    return per_node(Layer::command_line, units.filled * units.count(),
-                    fmt::format("--ranks-per-device {} on {}", units.filled, devices));
+    return {units.filled * units.count(), Layer::command_line,
+            fmt::format("--ranks-per-device {} on {}", units.filled, devices)};
   if (units.count() > 0) {
     const int each = std::max(1, units.ranks_per_unit);
-    return per_node(Layer::builtin, each * units.count(),
-                    fmt::format("default: {} for each of {}", counted(each, "rank"), devices));
+    return {each * units.count(), Layer::builtin,
+            fmt::format("default: {} for each of {}", counted(each, "rank"), devices)};
   }
   if (knows_amounts(input, nodes))
-    return per_node(
-        Layer::builtin, 1,
-        "default: one rank on each granted part of a node, whose NUMA nodes are not known");
+    return {1, Layer::builtin,
+            "default: one rank on each granted part of a node, whose NUMA nodes are not known"};
   // Memory stays local, and a small machine gets one rank.
   const auto numa = static_cast<int>(cores_by_numa(usable_part(input.node)).size());
-  return per_node(Layer::builtin, numa, "default: one rank per NUMA node");
+  return {numa, Layer::builtin, "default: one rank per NUMA node"};
 }
 
-Result<Setting> decide_nodes(const PlanInput& input) {
-  const Request& typed = input.request;
+Result<Count> decide_nodes(const PlanInput& input) {
+  const Request& typed = *input.request;
   const int available = static_cast<int>(input.hosts.size());
   const int least = typed.least_nodes.value_or(typed.nodes.value_or(1));
   if (typed.least_nodes && least <= available)
-    return chosen("nodes", Layer::command_line, std::min(*typed.nodes, available),
-                  fmt::format("--nnodes {}:{}, {} available", least, *typed.nodes, available));
+    return Count{std::min(*typed.nodes, available), Layer::command_line,
+                 fmt::format("--nnodes {}:{}, {} available", least, *typed.nodes, available)};
   if (least > available)
     return request_error(fmt::format("{} requested, {} available ({})", counted(least, "node"),
                                      available, input.hosts_why),
                          "name the nodes with --hostfile FILE, or request fewer");
-  if (typed.nodes) return chosen("nodes", Layer::command_line, *typed.nodes, "--nodes");
+  if (typed.nodes) return Count{*typed.nodes, Layer::command_line, "--nodes"};
   if (typed.ranks && typed.ranks_per_node) {
     const int needed = divide_up(*typed.ranks, *typed.ranks_per_node);
     if (needed > available)
@@ -103,40 +88,35 @@ Result<Setting> decide_nodes(const PlanInput& input) {
           fmt::format("{} at {} per node need {}, {} available ({})", counted(*typed.ranks, "rank"),
                       *typed.ranks_per_node, counted(needed, "node"), available, input.hosts_why),
           "increase --ranks-per-node, or name more nodes with --hostfile FILE");
-    return chosen("nodes", Layer::computed, needed, "as many as the ranks need");
+    return Count{needed, Layer::computed, "as many as the ranks need"};
   }
   if (typed.ranks && *typed.ranks < available)
-    return chosen("nodes", Layer::computed, *typed.ranks, "fewer ranks than nodes: one rank each");
-  return chosen("nodes", Layer::environment, available, input.hosts_why);
-}
-
-int number(const Setting& setting) {
-  return static_cast<int>(*parse_natural(std::get<std::string>(setting.value())));
+    return Count{*typed.ranks, Layer::computed, "fewer ranks than nodes: one rank each"};
+  return Count{available, Layer::environment, input.hosts_why};
 }
 
 // Ranks on each node: as in the allocation's list unless a count was typed, filled up
 // node by node under --ranks-per-node, spread evenly otherwise. Every node gets one at least.
 // Parts of nodes take as many as they have cores, and the list's own numbers where it has that many.
-Result<std::vector<int>> distribute(const PlanInput& input, const Units& units,
-                                    const Wanted& want) {
-  const Request& typed = input.request;
+Result<std::vector<int>> distribute(const PlanInput& input, const Units& units, int nodes,
+                                    int ranks, int per_node) {
+  const Request& typed = *input.request;
   if (!typed.ranks && !typed.ranks_per_node)
-    if (std::vector<int> slots = slots_of(input, units, want.nodes); !slots.empty()) return slots;
-  if (typed.ranks && !typed.ranks_per_node && knows_amounts(input, want.nodes)) {
+    if (std::vector<int> slots = slots_of(input, units, nodes); !slots.empty()) return slots;
+  if (typed.ranks && !typed.ranks_per_node && knows_amounts(input, nodes)) {
     std::vector<int> slots = input.slots;
-    slots.resize(static_cast<std::size_t>(want.nodes), 0);
-    if (std::ssize(input.slots) >= want.nodes &&
-        std::accumulate(slots.begin(), slots.end(), 0) == want.ranks)
+    slots.resize(static_cast<std::size_t>(nodes), 0);
+    if (std::ssize(input.slots) >= nodes && std::accumulate(slots.begin(), slots.end(), 0) == ranks)
       return slots;
     if (input.launcher.distribution != Distribution::fill)
-      return distribute_over_parts(input, want.nodes, want.ranks);
+      return distribute_over_parts(input, nodes, ranks);
   }
   const bool fill = input.launcher.distribution == Distribution::fill ||
                     (typed.ranks_per_node && input.launcher.distribution == Distribution::any);
   std::vector<int> ranks_on;
-  int left = want.ranks;
-  for (int after = want.nodes - 1; after >= 0; --after) {
-    ranks_on.push_back(fill ? std::min(want.per_node, left - after) : divide_up(left, after + 1));
+  int left = ranks;
+  for (int after = nodes - 1; after >= 0; --after) {
+    ranks_on.push_back(fill ? std::min(per_node, left - after) : divide_up(left, after + 1));
     left -= ranks_on.back();
   }
   return ranks_on;
@@ -166,56 +146,58 @@ Status check_groups(const Units& units, int ranks_per_node) {
 
 int Counts::most() const { return std::ranges::max(ranks_on); }
 
-int Counts::ranks() const { return std::accumulate(ranks_on.begin(), ranks_on.end(), 0); }
-
 bool Counts::even() const {
-  return ranks_on.front() == ranks_on.back() && ranks() == most() * nodes();
+  return ranks_on.front() == ranks_on.back() && ranks.value == most() * nodes.value;
+}
+
+std::vector<Setting> Counts::choices() const {
+  const auto setting = [](const char* name, const Count& count) {
+    return choice(name, count.layer, std::to_string(count.value), count.why);
+  };
+  return {setting("nodes", nodes), setting("ranks-per-node", per_node), setting("ranks", ranks)};
 }
 
 Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
-  const std::optional<int>& each = input.request.ranks_per_device;
-  if (each && units.list.empty() && !units.shortage.by.empty())
+  const Request& typed = *input.request;
+  if (const auto& each = typed.ranks_per_device;
+      each && units.list.empty() && !units.shortage.by.empty())
     return request_error(fmt::format("--ranks-per-device {}: {}", *each, units.shortage.by),
                          fmt::format("{}, or use --ranks-per-node", units.shortage.fix));
-  Result<Setting> nodes = decide_nodes(input);
-  if (!nodes) return nodes.error();
-  Wanted want;
-  want.nodes = number(*nodes);
-  const bool by = !input.request.ranks_by.empty();
-  Result<Setting> each_node =
-      by ? counted_per_node(input, units) : decide_per_node(input, units, want.nodes);
-  if (!each_node) return each_node.error();
-  Setting per_node = *std::move(each_node);
-  want.per_node = number(per_node);
-  want.ranks = input.request.ranks.value_or(want.nodes * want.per_node);
-  const int room = want.nodes * want.per_node;
-  if (want.ranks < want.nodes)
+  Result<Count> on = decide_nodes(input);
+  if (!on) return on.error();
+  const int nodes = on->value;
+  Result<Count> each = typed.ranks_by.empty() ? decide_per_node(input, units, nodes)
+                                              : counted_per_node(input, units);
+  if (!each) return each.error();
+  const int per_node = each->value;
+  const int room = nodes * per_node;
+  const int ranks = typed.ranks.value_or(room);
+  if (ranks < nodes)
     return request_error(
-        fmt::format("{} on {}: every node needs a rank", counted(want.ranks, "rank"),
-                    counted(want.nodes, "node")),
-        fmt::format("use --nodes {} or fewer, or --ranks {} or more", want.ranks, want.nodes));
-  if (want.ranks > room)
-    return request_error(fmt::format("{} on {} contradict {} per node", counted(want.ranks, "rank"),
-                                     counted(want.nodes, "node"), counted(want.per_node, "rank")),
+        fmt::format("{} on {}: every node needs a rank", counted(ranks, "rank"),
+                    counted(nodes, "node")),
+        fmt::format("use --nodes {} or fewer, or --ranks {} or more", ranks, nodes));
+  if (ranks > room)
+    return request_error(fmt::format("{} on {} contradict {} per node", counted(ranks, "rank"),
+                                     counted(nodes, "node"), counted(per_node, "rank")),
                          fmt::format("increase --ranks-per-node to {}, or decrease --ranks to {}",
-                                     divide_up(want.ranks, want.nodes), room));
-  const Result<std::vector<int>> assigned = distribute(input, units, want);
+                                     divide_up(ranks, nodes), room));
+  const Result<std::vector<int>> assigned = distribute(input, units, nodes, ranks, per_node);
   if (!assigned) return assigned.error();
-  Counts counts{*assigned, {}};
+  Counts counts{*assigned, *std::move(on), *std::move(each), {}};
+  counts.ranks = {std::accumulate(assigned->begin(), assigned->end(), 0),
+                  typed.ranks ? Layer::command_line : Layer::computed,
+                  typed.ranks ? "--ranks" : "sum over the nodes"};
   const int most = counts.most();
-  if (input.request.ranks && !input.request.ranks_per_node && most > want.per_node)
-    per_node = chosen(
-        "ranks-per-node", Layer::computed, most,
-        fmt::format("{} distributed over the granted parts of {} ({})", counted(want.ranks, "rank"),
-                    counted(want.nodes, "node"), input.granted_why));
-  const bool typed_total = input.request.ranks.has_value();
-  counts.choices = {std::move(*nodes), std::move(per_node),
-                    chosen("ranks", typed_total ? Layer::command_line : Layer::computed,
-                           counts.ranks(), typed_total ? "--ranks" : "sum over the nodes")};
-  if (want.nodes > 1 && !input.launcher.multi_node)
+  if (typed.ranks && !typed.ranks_per_node && most > per_node)
+    counts.per_node = {
+        most, Layer::computed,
+        fmt::format("{} distributed over the granted parts of {} ({})", counted(ranks, "rank"),
+                    counted(nodes, "node"), input.granted_why)};
+  if (nodes > 1 && !input.launcher.multi_node)
     return Error{ErrorKind::unsupported,
                  fmt::format("launcher {} works on one node only, the plan has {}",
-                             input.launcher.name, counted(want.nodes, "node")),
+                             input.launcher.name, counted(nodes, "node")),
                  "use --nodes 1, or another launcher with --launcher NAME"};
   if (const Status groups = check_groups(units, most); !groups) return groups.error();
   return counts;

@@ -1,10 +1,15 @@
 // From facts to a plan: devices, counts, layout, environment, wire.
 #include "hpclaunch/make_plan.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/profile.h"
+#include "hpclaunch/wire.h"
 #include "plan/cores/cores.h"
 #include "plan/devices/visibility.h"
 #include "plan/environment/environment.h"
@@ -14,63 +19,56 @@ namespace hpclaunch {
 
 namespace {
 
-void copy_input(const PlanInput& input, int nodes, Plan& plan) {
-  const bool all = nodes == static_cast<int>(input.hosts.size());
-  plan.hosts = all ? input.hosts : input.hosts.first(static_cast<std::size_t>(nodes));
-  plan.available_nodes = static_cast<int>(input.hosts.size());
-  plan.whole_allocation = input.job.whole_allocation && all;
-  plan.invented_hosts = input.job.invented_hosts;
-  plan.first_is_here = input.first_is_here;
-  if (all) plan.hosts_file = input.hosts_file;
-  plan.launcher = input.launcher.name;
-  plan.verify = input.request.verify;
-  plan.termination = input.launcher.termination;
-  plan.output = input.request.output;
-  plan.launcher_args = input.request.launcher_args;
-  plan.command = input.request.command;
-  plan.image = input.request.container.image;
-  plan.directory = input.directory;
+Hosts hosts_of(const PlanInput& input, int nodes) {
+  const int available = static_cast<int>(input.hosts.size());
+  const bool all = nodes == available;
+  return {all ? input.hosts : input.hosts.first(static_cast<std::size_t>(nodes)),
+          all ? input.hosts_file : "",
+          input.job.whole_allocation && all,
+          input.job.invented_hosts,
+          input.first_is_here,
+          available};
 }
 
-bool shares_cpus(const NodeClass& node) {
-  CpuSet used;
-  int parts_end = -1;
-  return std::any_of(node.ranks.begin(), node.ranks.end(), [&](const RankPlan& rank) {
-    const bool shared =
-        used.intersects(rank.cpus) || (rank.part_first >= 0 && rank.part_first <= parts_end);
-    used |= rank.cpus;
-    parts_end = std::max(parts_end, rank.part_last);
-    return shared;
-  });
+template <class Item>
+void append(std::vector<Item> more, std::vector<Item>& all) {
+  std::ranges::move(more, std::back_inserter(all));
 }
 
-// In the order of Plan::choices.
-Status add_choices(const PlanInput& input, std::optional<Setting> stack, const Counts& counts,
-                   const Units& units, const LaidOut& laid, Plan& plan) {
-  const auto add = [&](std::optional<Setting> setting) {
-    if (setting) plan.choices.push_back(std::move(*setting));
-  };
-  add(choice("profile", Layer::computed, input.profile != nullptr ? input.profile->name : "none",
-             input.profile_why));
-  add(std::move(stack));
-  plan.choices.insert(plan.choices.end(), units.choices.begin(), units.choices.end());
-  plan.choices.insert(plan.choices.end(), counts.choices.begin(), counts.choices.end());
-  if (Status bound = decide_binding(input, units, laid, plan); !bound) return bound;
-  add(device_choice(units, !input.node.links.empty() && laid.front().rules.empty(), plan));
-  add(nic_choice(input, plan));
-  add(placement_choice(input, plan));
-  add(mps_choice(input, units, plan));
-  add(choice("launcher", Layer::computed, input.launcher.name, input.launcher_why));
-  if (Status supervised = decide_supervise(input, plan); !supervised) return supervised;
-  constexpr std::size_t kMostBytes = 2000;
-  add(choice("hosts", Layer::environment, host_ranges(plan.hosts, kMostBytes), input.hosts_why));
-  note_step(input, plan);
+Result<Made<Placement>> place(const PlanInput& input, const Counts& counts, Units& units,
+                              Facts& facts) {
+  Result<LaidOut> laid = lay_out(input, counts, units, facts);
+  if (!laid) return laid.error();
+  Result<Made<BindVia>> bound = decide_binding(input, units, counts.nodes.value, *laid);
+  if (!bound) return bound.error();
+  append(describe(input, units, *laid), bound->said.choices);
+  Made<Placement> made{std::move(laid->placement),
+                       {std::move(bound->said.choices), std::move(laid->reports), {}}};
+  made.part.bind_via = bound->part;
+  if (bound->part == BindVia::none)
+    for (NodeClass& one : made.part.classes)
+      for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
+  return made;
+}
+
+// The shim's copy of the plan; a report names the checks that it has no room for.
+Status add_wire(const PlanInput& input, Plan& plan) {
+  std::vector<std::string> left_out;
+  Result<std::string> wire =
+      encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var}, &left_out);
+  if (!wire) return wire.error();
+  plan.environment.wire = std::move(*wire);
+  if (!left_out.empty())
+    plan.explanation.reports.push_back(
+        {"ranks-check-less", Severity::note,
+         fmt::format("ranks do not check {}: HPCLAUNCH_PLAN would be too long",
+                     fmt::join(left_out, " and ")),
+         "hpclaunch verify"});
   return Done{};
 }
 
 Result<Plan> plan_one_vendor(const PlanInput& input) {
-  if (const Status names = check_names(input.request); !names) return names.error();
-
+  if (const Status names = check_names(*input.request); !names) return names.error();
   Result<Units> units = find_units(input);
   if (!units) return units.error();
   const Result<Counts> counts = decide_counts(input, *units);
@@ -84,21 +82,46 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   if (*stack) facts.job["stack"] = std::get<std::string>((*stack)->value());
 
   Plan plan;
-  copy_input(input, counts->nodes(), plan);
-  const Result<LaidOut> laid = lay_out(input, counts->ranks_on, *units, facts, plan);
-  if (!laid) return laid.error();
-  if (!units->list.empty()) plan.gpu_view = units->view;
-  plan.shared_cpus = std::any_of(plan.classes.begin(), plan.classes.end(), shares_cpus);
-  add_placed_facts(input, plan, facts);
-  if (const Status chosen = add_choices(input, std::move(*stack), *counts, *units, *laid, plan);
-      !chosen)
-    return chosen.error();
-  if (plan.bind_via == BindVia::none)
-    for (NodeClass& one : plan.classes)
-      for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
+  plan.hosts = hosts_of(input, counts->nodes.value);
+  Result<Made<Placement>> placed = place(input, *counts, *units, facts);
+  if (!placed) return placed.error();
+  plan.placement = std::move(placed->part);
 
-  if (const Status env = decide_environment(input, facts, *units, plan); !env) return env.error();
-  report_placement(input, facts, *units, plan);
+  auto& [choices, reports, idle] = plan.explanation;
+  choices = {choice("profile", Layer::computed,
+                    input.profile != nullptr ? input.profile->name : "none", input.profile_why)};
+  if (*stack) choices.push_back(**std::move(stack));
+  append(units->choices, choices);  // the view may be the one that place() has chosen
+  append(counts->choices(), choices);
+  append(std::move(placed->said.choices), choices);
+  reports = std::move(placed->said.reports);
+  add_placed_facts(input, plan.nodes(), plan.placement, facts);
+
+  const std::optional<Setting> mps = mps_choice(input, *units, plan.placement, reports);
+  if (mps) choices.push_back(*mps);
+  choices.push_back(choice("launcher", Layer::computed, input.launcher.name, input.launcher_why));
+  Result<Made<Supervision>> supervised =
+      decide_supervision(input, mps && mps->value() == Value("on"));
+  if (!supervised) return supervised.error();
+  plan.supervision = std::move(supervised->part);
+  append(std::move(supervised->said.choices), choices);
+  constexpr std::size_t kMostBytes = 2000;
+  choices.push_back(choice("hosts", Layer::environment, host_ranges(plan.hosts.names, kMostBytes),
+                           input.hosts_why));
+  const std::optional<Setting> step = step_choice(input);
+  if (step) choices.push_back(*step);
+
+  Result<Settled> settled =
+      decide_environment(input, facts, *units, plan.hosts, plan.placement, plan.supervision);
+  if (!settled) return settled.error();
+  plan.environment = std::move(settled->environment);
+  plan.launch = {
+      input.launcher.name, std::move(settled->args), input.launcher_args, std::move(settled->batch),
+      input.image,         input.directory,          step.has_value(),    input.command};
+  append(std::move(settled->said.choices), choices);
+  append(std::move(settled->said.reports), reports);
+  idle = std::move(settled->said.idle);
+  append(report_placement(input, facts, *units, plan), reports);
   if (const Status wire = add_wire(input, plan); !wire) return wire.error();
   return plan;
 }
@@ -116,14 +139,15 @@ PlanInput with_threads(PlanInput input, int threads) {
 }  // namespace
 
 Result<Plan> make_plan(const PlanInput& whole) {
-  const std::optional<int>& threads = whole.request.threads_per_core;
+  const std::optional<int>& threads = whole.request->threads_per_core;
   const PlanInput input = threads ? with_threads(whole, *threads) : whole;
   const std::optional<OneVendor> kept = keep_one_vendor(input);
   if (!kept) return plan_one_vendor(input);
   Result<Plan> plan = plan_one_vendor(kept->input);
   if (!plan) return plan;
-  restore_indices(*kept, *plan);
-  plan->reports.insert(plan->reports.begin(), kept->report);
+  restore_indices(*kept, plan->placement);
+  auto& reports = plan->explanation.reports;
+  reports.insert(reports.begin(), kept->report);
   return plan;
 }
 

@@ -14,18 +14,21 @@ namespace hpclaunch {
 
 namespace {
 
+using Reports = std::vector<Diagnostic>;
+
 // Cores that a service uses only while it runs may be bound, with a note in jobs that use it.
-void report_services(const PlanInput& input, const Facts& facts, Plan& plan) {
-  if (input.model == nullptr || plan.bind_via == BindVia::none) return;
+void report_services(const PlanInput& input, const Facts& facts, const Placement& placement,
+                     Reports& reports) {
+  if (input.model == nullptr || placement.bind_via == BindVia::none) return;
   CpuSet used;
-  for (const NodeClass& one : plan.classes) used |= cpus_of(one.ranks);
+  for (const NodeClass& one : placement.classes) used |= cpus_of(one.ranks);
   for (const ServiceCores& service : input.model->services) {
     const CpuSet both = used & service.pus;
     const bool used_here =
         service.when.empty() ||
         std::ranges::any_of(service.when, [&](const When& one) { return holds(one, facts); });
     if (both.empty() || !used_here) continue;
-    plan.reports.push_back(
+    reports.push_back(
         {"service-cores", Severity::note,
          fmt::format("ranks are bound to {}, where {} may run ({})", cpus_text(both), service.name,
                      service.why),
@@ -35,33 +38,32 @@ void report_services(const PlanInput& input, const Facts& facts, Plan& plan) {
 }
 
 // Flags for devices come from the profile; without any, every rank would get the first device.
-void report_view(const PlanInput& input, const Units& units, Plan& plan) {
+void report_view(const PlanInput& input, const Units& units, const Plan& plan, Reports& reports) {
   if (units.view != "launcher") return;
   if (!units.shortage.mask.empty())
-    plan.reports.push_back(
+    return reports.push_back(
         {"launcher-view", Severity::error,
          fmt::format("--gpu-view launcher gives out all devices of the job, but {}",
                      units.shortage.by),
          fmt::format("unset {}, or use --gpu-view own", units.shortage.mask)});
-  const auto is_error = [](const Diagnostic& one) { return one.severity == Severity::error; };
-  if (std::ranges::any_of(plan.reports, is_error)) return;  // the profile's own rule says why
-  const auto& args = plan.profile_args;
+  if (any_from(Severity::error, plan.explanation.reports)) return;  // a rule's own says why
+  const auto& args = plan.launch.profile_args;
   if (std::ranges::any_of(
           args, [](const std::string& arg) { return arg.find("gpu") != std::string::npos; }))
     return;
-  const bool typed = input.request.gpu_view == "launcher";
-  plan.reports.push_back({"launcher-view", Severity::error,
-                          fmt::format("{}the profile has no flags by which {} gives each rank "
-                                      "its device",
-                                      typed ? "--gpu-view launcher: " : "", plan.launcher),
-                          "--gpu-view own, or all"});
+  const bool typed = input.request->gpu_view == "launcher";
+  reports.push_back({"launcher-view", Severity::error,
+                     fmt::format("{}the profile has no flags by which {} gives each rank "
+                                 "its device",
+                                 typed ? "--gpu-view launcher: " : "", plan.launch.launcher),
+                     "--gpu-view own, or all"});
 }
 
 // Devices of ranks whose locality is known, and without a CPU: the topology was cut by a cgroup.
-void report_devices(const PlanInput& input, Plan& plan) {
+void report_devices(const PlanInput& input, const Placement& placement, Reports& reports) {
   std::vector<std::string> names;
   std::set<int> used;
-  for (const NodeClass& one : plan.classes)
+  for (const NodeClass& one : placement.classes)
     for (const RankPlan& rank : one.ranks)
       for (const UnitRef& unit : rank.units) used.insert(unit.device);
   for (const Device& device : input.node.devices)
@@ -70,7 +72,7 @@ void report_devices(const PlanInput& input, Plan& plan) {
                           ? std::to_string(device.index)
                           : fmt::format("{} (NUMA node {})", device.index, device.numa));
   if (names.empty()) return;
-  plan.reports.push_back(
+  reports.push_back(
       {"device-without-cpus", Severity::note,
        fmt::format("no usable CPU near device{} {}: {} ranks run on another NUMA node",
                    names.size() == 1 ? "" : "s", fmt::join(names, ", "),
@@ -80,20 +82,20 @@ void report_devices(const PlanInput& input, Plan& plan) {
 
 // NCCL knows a GPU by its PCI address and refuses a second rank on it.
 // Source: NVIDIA MIG user guide: no peer-to-peer between instances; NCCL src/init.cc, "Duplicate GPU detected".
-void report_instances(const Units& units, Plan& plan) {
-  if (units.instances() && two_have_the_same(plan, &RankPlan::device))
-    plan.reports.push_back({"mig-nccl", Severity::note,
-                            "ranks use MIG instances of one GPU, which NCCL cannot connect",
-                            "back end gloo or mpi, or one rank per GPU"});
+void report_instances(const Units& units, const Placement& placement, Reports& reports) {
+  if (units.instances() && two_have_the_same(placement, &RankPlan::device))
+    reports.push_back({"mig-nccl", Severity::note,
+                       "ranks use MIG instances of one GPU, which NCCL cannot connect",
+                       "back end gloo or mpi, or one rank per GPU"});
 }
 
-void report_size(const PlanInput& input, Plan& plan) {
+void report_size(const PlanInput& input, int nodes, Reports& reports) {
   const int most = input.model == nullptr ? 0 : input.model->count;
-  if (most > 0 && plan.nodes() > most)
-    plan.reports.push_back({"more-nodes-than-site", Severity::warning,
-                            fmt::format("{} planned, but {} has {} of this kind",
-                                        counted(plan.nodes(), "node"), input.profile->name, most),
-                            fmt::format("--nodes {} or fewer", most)});
+  if (most > 0 && nodes > most)
+    reports.push_back({"more-nodes-than-site", Severity::warning,
+                       fmt::format("{} planned, but {} has {} of this kind", counted(nodes, "node"),
+                                   input.profile->name, most),
+                       fmt::format("--nodes {} or fewer", most)});
 }
 
 bool has_numbers(const std::string& mask) {
@@ -114,7 +116,7 @@ bool goes_by_number(const Plan& plan, const std::string& mask) {
 }
 
 // Source: CUDA programming guide, environment variables: CUDA_DEVICE_ORDER is FASTEST_FIRST by default.
-void report_order(const PlanInput& input, const Units& units, Plan& plan) {
+void report_order(const PlanInput& input, const Units& units, const Plan& plan, Reports& reports) {
   const char* kOrder = "CUDA_DEVICE_ORDER";
   if (units.vendor->pci_order.name.empty() || units.list.empty() || !differing_models(input.node))
     return;
@@ -122,7 +124,7 @@ void report_order(const PlanInput& input, const Units& units, Plan& plan) {
   const std::string order = value == nullptr ? "" : *value;
   const bool by_address = order == "PCI_BUS_ID";
   const auto report = [&](Severity severity, std::string message, std::string fix) {
-    plan.reports.push_back({"device-order", severity, std::move(message), std::move(fix)});
+    reports.push_back({"device-order", severity, std::move(message), std::move(fix)});
   };
   if (!by_address && units.view != "launcher" && goes_by_number(plan, units.mask))
     return report(Severity::warning,
@@ -150,8 +152,8 @@ void report_order(const PlanInput& input, const Units& units, Plan& plan) {
 
 }  // namespace
 
-bool two_have_the_same(const Plan& plan, int (RankPlan::*number)() const) {
-  return std::ranges::any_of(plan.classes, [&](const NodeClass& node) {
+bool two_have_the_same(const Placement& placement, int (RankPlan::*number)() const) {
+  return std::ranges::any_of(placement.classes, [&](const NodeClass& node) {
     std::set<int> seen;
     return std::ranges::any_of(node.ranks, [&](const RankPlan& rank) {
       return (rank.*number)() >= 0 && !seen.insert((rank.*number)()).second;
@@ -159,13 +161,16 @@ bool two_have_the_same(const Plan& plan, int (RankPlan::*number)() const) {
   });
 }
 
-void report_placement(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan) {
-  report_devices(input, plan);
-  report_services(input, facts, plan);
-  report_view(input, units, plan);
-  report_order(input, units, plan);
-  report_instances(units, plan);
-  report_size(input, plan);
+Reports report_placement(const PlanInput& input, const Facts& facts, const Units& units,
+                         const Plan& plan) {
+  Reports reports;
+  report_devices(input, plan.placement, reports);
+  report_services(input, facts, plan.placement, reports);
+  report_view(input, units, plan, reports);
+  report_order(input, units, plan, reports);
+  report_instances(units, plan.placement, reports);
+  report_size(input, plan.nodes(), reports);
+  return reports;
 }
 
 }  // namespace hpclaunch

@@ -6,6 +6,7 @@
 #include "hpclaunch/make_plan.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/devices/units.h"
+#include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
@@ -24,18 +25,24 @@ struct OneVendor {
 std::optional<OneVendor> keep_one_vendor(const PlanInput& input);
 
 /// Gives the devices of a plan for `kept` back the numbers that they have on the node as it was given.
-void restore_indices(const OneVendor& kept, Plan& plan);
+void restore_indices(const OneVendor& kept, Placement& placement);
 
 // ---- counts.cpp: how many ranks on how many nodes --------------------------------------------------
 
-struct Counts {
-  std::vector<int> ranks_on;     ///< one entry per node used, in host order; each >= 1
-  std::vector<Setting> choices;  ///< "nodes", "ranks-per-node", "ranks"
+/// A number, and who decided it.
+struct Count {
+  int value = 0;
+  Layer layer = Layer::builtin;
+  std::string why;
+};
 
-  int nodes() const { return static_cast<int>(ranks_on.size()); }
+struct Counts {
+  std::vector<int> ranks_on;  ///< one entry per node used, in host order; each >= 1
+  Count nodes, per_node, ranks;
+
   int most() const;  ///< ranks on the fullest node
-  int ranks() const;
   bool even() const;
+  std::vector<Setting> choices() const;  ///< "nodes", "ranks-per-node", "ranks"
 };
 
 /// What was typed, what the allocation says, what the node suggests.
@@ -45,37 +52,36 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units);
 
 // ---- devices/node_ranks.cpp, bind_via.cpp: ranks on nodes, and who binds them ----------------------------------
 
-using LaidOut = std::vector<NodeRanks>;  ///< one per class
+struct LaidOut {
+  Placement placement;           ///< without BindVia
+  std::vector<NodeRanks> nodes;  ///< one per class
+  std::vector<Diagnostic> reports;
+};
 
-/// Sets Plan::classes and Plan::layout, one class per number of ranks on a node and size of its granted part;
-/// neighbouring nodes of one class form a run. Where the driver's order of devices asks for another view,
-/// sets it in `units` and `facts`, and lays out again. Errors: as match_units().
-Result<LaidOut> lay_out(const PlanInput& input, const std::vector<int>& ranks_on, Units& units,
-                        Facts& facts, Plan& plan);
+/// One class per number of ranks on a node and size of its granted part; neighbouring nodes of one class form a run.
+/// Where the driver's order of devices asks for another view, sets it in `units` and `facts`, and lays out again.
+/// Errors: as match_units().
+Result<LaidOut> lay_out(const PlanInput& input, const Counts& counts, Units& units, Facts& facts);
 
-/// Sets Plan::bind_via, and adds the choices "cpu-bind" and "bind-via".
-/// Errors: `unsupported` for what was typed and is not possible.
-Status decide_binding(const PlanInput& input, const Units& units, const LaidOut& laid, Plan& plan);
+/// With the choices "cpu-bind" and "bind-via". Errors: `unsupported` for what was typed and is not possible.
+Result<Made<BindVia>> decide_binding(const PlanInput& input, const Units& units, int nodes,
+                                     const LaidOut& laid);
 
 // ---- words.cpp: what each rank of a node gets, in words --------------------------------------------
 
-/// The choice "placement": for each local rank "GPU 2 on NUMA node 1, NIC cxi1, CPUs 17-23 (7 cores);
-/// CPU 16 is reserved for the system". Neighbouring ranks that differ in nothing but their cores have one text.
-Setting placement_choice(const PlanInput& input, const Plan& plan);
-
-/// The choice "devices"; nullopt without any. `linked`: neighbours are chosen by their links.
-std::optional<Setting> device_choice(const Units& units, bool linked, const Plan& plan);
-
-/// The choice "nics"; nullopt where no rank has one.
-std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan);
+/// The choices "devices" and "nics", where there are any, and "placement": for each local rank "GPU 2 on NUMA node 1,
+/// NIC cxi1, CPUs 17-23 (7 cores); CPU 16 is reserved for the system". Neighbouring ranks that differ in nothing but
+/// their cores have one text.
+std::vector<Setting> describe(const PlanInput& input, const Units& units, const LaidOut& laid);
 
 // ---- reports.cpp ---------------------------------------------------------------------------------------
 
 /// On some node two ranks have the same device, or what `number` says of them; -1 is none.
-bool two_have_the_same(const Plan& plan, int (RankPlan::*number)() const);
+bool two_have_the_same(const Placement& placement, int (RankPlan::*number)() const);
 
-/// Adds to plan.reports: cores of services that ranks are bound to, a launcher's view without flags, more
-/// nodes than the site has.
-void report_placement(const PlanInput& input, const Facts& facts, const Units& units, Plan& plan);
+/// Cores of services that ranks are bound to, a launcher's view without flags, more nodes than the site has. `plan` is
+/// complete but for its wire.
+std::vector<Diagnostic> report_placement(const PlanInput& input, const Facts& facts,
+                                         const Units& units, const Plan& plan);
 
 }  // namespace hpclaunch

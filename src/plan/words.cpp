@@ -63,7 +63,7 @@ std::string far_text(const Topology& node, const RankPlan& rank) {
   constexpr std::array<const char*, kDistances> kTexts = {
       "", ", same NUMA node but not the nearest", ", on another NUMA node of the package",
       ", on another package"};
-  return kTexts[static_cast<std::size_t>(distance(node, near, rank.cpus))];
+  return kTexts[distance(node, near, rank.cpus)];
 }
 
 // What of the least domain around `cpus` is not given to ranks.
@@ -130,11 +130,9 @@ std::string not_used(const Topology& node) {
   return text;
 }
 
-}  // namespace
-
-Setting placement_choice(const PlanInput& input, const Plan& plan) {
+Setting placement_choice(const PlanInput& input, const Placement& placement) {
   PerRank words;
-  for (const NodeClass& kind : plan.classes) {
+  for (const NodeClass& kind : placement.classes) {
     words.items.emplace_back();
     for (std::size_t first = 0; first < kind.ranks.size();) {
       std::size_t last = first;
@@ -148,9 +146,8 @@ Setting placement_choice(const PlanInput& input, const Plan& plan) {
                 "what each rank of a node gets (reasons: cpu-bind, devices, nics)");
 }
 
-std::optional<Setting> device_choice(const Units& units, bool linked, const Plan& plan) {
-  if (units.list.empty()) return std::nullopt;
-  PerRank numbers = per_rank(plan, [](const RankPlan& rank) {
+Setting device_choice(const Units& units, bool linked, const Placement& placement) {
+  PerRank numbers = per_rank(placement, [](const RankPlan& rank) {
     std::vector<int> each;
     for (const UnitRef& unit : rank.units) each.push_back(unit.unit);
     return fmt::format("{}", fmt::join(each, ","));
@@ -164,14 +161,13 @@ std::optional<Setting> device_choice(const Units& units, bool linked, const Plan
   return choice("devices", Layer::computed, std::move(numbers), std::move(why));
 }
 
-std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan) {
-  if (input.node.nics.empty()) return std::nullopt;
+Setting nic_choice(const PlanInput& input, const Placement& placement) {
   const std::string others = not_used(input.node);
   if (job_nics(input.node).empty())
     return choice("nics", Layer::computed, "none",
                   "no network interface can be used for the job's traffic" + others);
   bool by_bridge = false;
-  PerRank names = per_rank(plan, [&](const RankPlan& rank) {
+  PerRank names = per_rank(placement, [&](const RankPlan& rank) {
     by_bridge = by_bridge || bridges_decide(input.node, rank);
     return rank.nic < 0 ? "" : nic_name(input.node.nics[rank.nic]);
   });
@@ -181,6 +177,17 @@ std::optional<Setting> nic_choice(const PlanInput& input, const Plan& plan) {
                   "ranks with the same nearest ones share them evenly. For information: "
                   "sets no variable{}",
                   by_bridge ? ", on its NUMA node below the same PCI bridge" : "", others));
+}
+
+}  // namespace
+
+std::vector<Setting> describe(const PlanInput& input, const Units& units, const LaidOut& laid) {
+  const bool linked = !input.node.links.empty() && laid.nodes.front().rules.empty();
+  std::vector<Setting> choices;
+  if (!units.list.empty()) choices.push_back(device_choice(units, linked, laid.placement));
+  if (!input.node.nics.empty()) choices.push_back(nic_choice(input, laid.placement));
+  choices.push_back(placement_choice(input, laid.placement));
+  return choices;
 }
 
 }  // namespace hpclaunch

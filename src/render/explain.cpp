@@ -118,8 +118,8 @@ std::string block(const Setting& setting, const Style& style) {
 std::string explain(const Plan& plan, const std::vector<std::string>& names, const Style& style) {
   std::vector<const Setting*> wanted;
   if (names.empty()) {
-    for (const Setting& setting : plan.choices) wanted.push_back(&setting);
-    for (const Setting& setting : plan.env) wanted.push_back(&setting);
+    for (const Setting& setting : plan.explanation.choices) wanted.push_back(&setting);
+    for (const Setting& setting : plan.environment.settings) wanted.push_back(&setting);
   }
   for (const std::string& name : names)
     for (const Setting* setting : {plan.find_choice(name), plan.find_env(name)})

@@ -41,9 +41,9 @@ struct Columns {
 };
 
 Columns columns_of(const Plan& plan) {
-  const std::vector<RankPlan>& ranks = plan.classes.front().ranks;
+  const std::vector<RankPlan>& ranks = plan.placement.classes.front().ranks;
   Columns columns;
-  for (const Setting& setting : plan.env) {
+  for (const Setting& setting : plan.environment.settings) {
     if (const auto* fact = std::get_if<RankFact>(&setting.value()))
       columns.exports +=
           fmt::format("export {}={}\n", setting.name, fact_text(*fact, ranks.size()));
@@ -61,14 +61,14 @@ Columns columns_of(const Plan& plan) {
 }  // namespace
 
 Result<std::string> render_rank_script(const Plan& plan, std::string_view rank_variable) {
-  if (!plan.even() || plan.classes.size() != 1)
+  if (!plan.even() || plan.placement.classes.size() != 1)
     return not_plain("nodes with different numbers of ranks or devices");
-  const std::vector<RankPlan>& ranks = plan.classes.front().ranks;
+  const std::vector<RankPlan>& ranks = plan.placement.classes.front().ranks;
   if (ranks.front().part_first >= 0) return not_plain("the CPUs of the job are not known by name");
   Columns columns = columns_of(plan);
   std::string text = fmt::format("rank=${{{}:?is set by the launcher}}\n", rank_variable);
   text += fmt::format("local=$((rank % {0})) node=$((rank / {0}))\n", ranks.size());
-  const bool binds = plan.bind_via == BindVia::shim;
+  const bool binds = plan.placement.bind_via == BindVia::shim;
   if (binds) {
     std::vector<std::string> lists;
     lists.reserve(ranks.size());
@@ -88,12 +88,12 @@ Result<std::string> render_rank_script(const Plan& plan, std::string_view rank_v
   for (const auto& [name, items] : columns.differing)
     if (name != "cpus") columns.exports += fmt::format("export {}\n", name);
   text += columns.exports;
-  for (const std::string& folder : plan.make_dirs)
+  for (const std::string& folder : plan.environment.make_dirs)
     text += fmt::format("mkdir -p -m 700 {}\n", quote_sh(folder));
-  if (const auto bytes = parse_natural(plan.core_limit))
+  if (const auto bytes = parse_natural(plan.environment.core_limit))
     text += fmt::format("ulimit -S -c {}\n", *bytes / 1024);  // bash counts KiB
-  else if (!plan.core_limit.empty())
-    text += fmt::format("ulimit -S -c {}\n", plan.core_limit);
+  else if (!plan.environment.core_limit.empty())
+    text += fmt::format("ulimit -S -c {}\n", plan.environment.core_limit);
   if (binds) text += "[ -z \"$cpus\" ] || exec taskset -c \"$cpus\" \"$@\"\n";
   return text + "exec \"$@\"\n";
 }

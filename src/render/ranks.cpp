@@ -25,13 +25,13 @@ std::vector<Kind> kinds(const Plan& plan) {
   std::vector<Kind> out;
   int rank = 0;
   std::size_t host = 0;
-  for (const NodeRun& run : plan.layout) {
-    const NodeClass& node = plan.classes[static_cast<std::size_t>(run.node_class)];
+  for (const NodeRun& run : plan.placement.layout) {
+    const NodeClass& node = plan.placement.classes[run.node_class];
     auto kind =
         std::find_if(out.begin(), out.end(), [&](const Kind& k) { return *k.node == node; });
     if (kind == out.end()) kind = out.insert(out.end(), Kind{&node, {}, {}});
     for (int i = 0; i < run.nodes; ++i, ++host) {
-      if (host < plan.hosts.size()) kind->hosts.push_back(plan.hosts[host]);
+      if (host < plan.hosts.names.size()) kind->hosts.push_back(plan.hosts.names[host]);
       kind->first_ranks.push_back(rank);
       rank += static_cast<int>(node.ranks.size());
     }
@@ -61,7 +61,7 @@ std::string device_text(const RankPlan& rank) {
 
 std::string nic_text(const RankPlan& rank, const Topology& node) {
   if (rank.nic < 0 || rank.nic >= static_cast<int>(node.nics.size())) return "-";
-  const Nic& nic = node.nics[static_cast<std::size_t>(rank.nic)];
+  const Nic& nic = node.nics[rank.nic];
   return printable(!nic.fabric.empty() ? nic.fabric : !nic.name.empty() ? nic.name : nic.pci);
 }
 

@@ -18,18 +18,19 @@ namespace {
 using namespace render;
 
 std::string binding_text(const Plan& plan) {
-  if (plan.bind_via == BindVia::none) return "none";
-  return fmt::format("by the {}, {}", plan.bind_via == BindVia::shim ? "shim" : "launcher",
-                     plan.verify == Verify::off
-                         ? "not checked"
-                         : fmt::format("checked at each rank (verify {})", to_string(plan.verify)));
+  if (plan.placement.bind_via == BindVia::none) return "none";
+  return fmt::format(
+      "by the {}, {}", plan.placement.bind_via == BindVia::shim ? "shim" : "launcher",
+      plan.supervision.verify == Verify::off
+          ? "not checked"
+          : fmt::format("checked at each rank (verify {})", to_string(plan.supervision.verify)));
 }
 
 std::string ranks_text(const Plan& plan) {
   if (plan.nodes() == 1) return fmt::format("{} on 1 node", plan.world_size());
   std::vector<std::size_t> sizes;
-  for (const NodeRun& run : plan.layout) {
-    const std::size_t size = plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
+  for (const NodeRun& run : plan.placement.layout) {
+    const std::size_t size = plan.placement.classes[run.node_class].ranks.size();
     if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
   }
   return fmt::format("{} on {} nodes, {} per node", plan.world_size(), plan.nodes(),
@@ -44,9 +45,9 @@ std::string machine_text(const Plan& plan, const Topology& node, int width) {
                              {node.cores.size(), "core"},
                              {static_cast<std::size_t>(node.all_pus().count()), "CPU"}});
   CpuSet used;
-  for (const NodeClass& one : plan.classes)
+  for (const NodeClass& one : plan.placement.classes)
     for (const RankPlan& rank : one.ranks) used |= rank.cpus;
-  if (used.empty() || plan.classes.size() > 1) return text;
+  if (used.empty() || plan.placement.classes.size() > 1) return text;
   long allowed = 0;
   long busy = 0;
   for (const Core& core : node.cores) {
@@ -75,12 +76,13 @@ std::string site_text(const Plan& plan) {
 }
 
 std::string devices_text(const Plan& plan) {
-  if (plan.gpu_view.empty()) return "";
+  const std::string& view = plan.placement.gpu_view;
+  if (view.empty()) return "";
   const std::string mode = choice_text(plan, "device-mode");
-  const std::string_view sees = plan.gpu_view == "all"   ? "each rank sees all devices"
-                                : plan.gpu_view == "own" ? "each rank sees only its own"
-                                                         : "GPU visibility set by the launcher";
-  const std::size_t each = plan.classes.front().ranks.front().units.size();
+  const std::string_view sees = view == "all"   ? "each rank sees all devices"
+                                : view == "own" ? "each rank sees only its own"
+                                                : "GPU visibility set by the launcher";
+  const std::size_t each = plan.placement.classes.front().ranks.front().units.size();
   if (mode.empty() && each > 1) return fmt::format("{} per rank, {}", each, sees);
   if (each > 1) return fmt::format("{} per rank, each a {}, {}", each, mode, sees);
   return mode.empty() ? std::string(sees) : fmt::format("one {} per rank, {}", mode, sees);
@@ -95,17 +97,18 @@ std::string header(const Plan& plan, const Topology& node, const Style& style, b
                     wrap(value, style.width - kLabel, ' '), kLabel);
   };
   const std::string program =
-      plan.command.empty() ? "(none)" : printable(quoted_words(plan.command));
+      plan.launch.command.empty() ? "(none)" : printable(quoted_words(plan.launch.command));
   line("program", shorten(program, style.width - kLabel, style));
   line("ranks", ranks_text(plan));
-  line("hosts", host_list(plan.hosts, style.width - kLabel));
+  line("hosts", host_list(plan.hosts.names, style.width - kLabel));
   line("site", printable(site_text(plan)));
   line("staging", printable(choice_text(plan, "stage")));
   line("devices", printable(devices_text(plan)));
-  line("job needs", printable(joined(plan.batch, " ")));
-  line("core file", plan.core_limit == "0" ? "none" : printable(plan.core_limit));
-  if (verbose) line("makes", printable(joined(plan.make_dirs, " ")));
-  line("launcher", printable(plan.launcher));
+  line("job needs", printable(joined(plan.launch.batch, " ")));
+  line("core file",
+       plan.environment.core_limit == "0" ? "none" : printable(plan.environment.core_limit));
+  if (verbose) line("makes", printable(joined(plan.environment.make_dirs, " ")));
+  line("launcher", printable(plan.launch.launcher));
   line("binding", binding_text(plan));
   line("node", machine_text(plan, node, style.width - kLabel));
   return text;
@@ -143,7 +146,7 @@ constexpr int kIndent = 6;
 /// rank and a job, whose names explain them.
 std::vector<Group> groups_of(const Plan& plan, const Style& style, bool verbose) {
   std::vector<Group> groups;
-  for (const Setting& setting : plan.env) {
+  for (const Setting& setting : plan.environment.settings) {
     const Decision& last = setting.history.back();
     const bool numbers =
         last.layer == Layer::computed && !std::holds_alternative<PerRank>(last.value);
@@ -195,11 +198,12 @@ bool take_widest(std::vector<Group>& groups) {
 
 /// At most `most` lines where variables of the profile can be left out for that, the widest first.
 std::string environment(const Plan& plan, const Style& style, bool verbose, int most) {
-  if (plan.env.empty()) return "";
+  const std::size_t size = plan.environment.settings.size();
+  if (size == 0) return "";
   std::vector<Group> groups = groups_of(plan, style, verbose);
   for (;;) {
     std::string text = "\n" + tinted("environment", Tone::strong, style) +
-                       fmt::format("  {}{}\n", counted(plan.env.size(), "variable"),
+                       fmt::format("  {}{}\n", counted(size, "variable"),
                                    verbose ? "" : "; -v shows all, with reasons");
     for (const Group& group : groups) text += group_text(group, style);
     if (verbose || lines_of(text) <= most || !take_widest(groups)) return text;
@@ -238,7 +242,7 @@ std::string plan_table(const Plan& plan, const Topology& topology,
   constexpr int kLeast = 5;    // of the environment
   const std::string head =
       header(plan, topology, style, verbose) + rank_tables(plan, topology, style);
-  const std::string last = command(argv.empty() ? plan.command : argv, style, verbose);
+  const std::string last = command(argv.empty() ? plan.launch.command : argv, style, verbose);
   const int room = kScreen - above - lines_of(head) - lines_of(last);
   return head + environment(plan, style, verbose, std::max(room, kLeast)) + last;
 }
@@ -251,7 +255,7 @@ std::string launch_text(const Plan& plan, const std::vector<std::string>& argv) 
   });
   const std::string site = site_text(plan);
   return fmt::format("hpclaunch: starting {} ({}) with {}{}{}\nhpclaunch: {}\n", plan_title(plan),
-                     printable(host_ranges(plan.hosts, kWidth)), plan.launcher,
+                     printable(host_ranges(plan.hosts.names, kWidth)), plan.launch.launcher,
                      site.empty() ? "" : ", profile ", printable(site), joined(shown, " "));
 }
 

@@ -71,8 +71,8 @@ Result<NodesExamined> examine_nodes(const Prepared& prepared, bool fabric, doubl
                                       "--json"};
   if (fabric) command.emplace_back("--fabric");
   const bool there = prepared.stage.method.empty();  // else the environment is not there yet
-  if (there && !plan.command.empty() && is_python(plan.command.front()))
-    command.insert(command.end(), {"--python", plan.command.front()});
+  if (there && !plan.launch.command.empty() && is_python(plan.launch.command.front()))
+    command.insert(command.end(), {"--python", plan.launch.command.front()});
   const Result<NodeStep> step = node_step(prepared, std::move(command));
   if (!step) return step.error();
   NodesExamined examined;
@@ -102,7 +102,7 @@ Result<NodesExamined> examine_nodes(const Prepared& prepared, bool fabric, doubl
 Status ask_fabric(const Prepared& prepared, double limit_seconds, const OtherLines& other,
                   Diagnostics& diagnostics) {
   const Plan& plan = prepared.plan;
-  const bool outside = plan.image.empty();  // an image has libraries of its own
+  const bool outside = plan.launch.image.empty();  // an image has libraries of its own
   if (!outside || !asks_for_fabric(launch_environment(plan, prepared.env))) return Done{};
   const Result<NodesExamined> nodes = examine_nodes(prepared, true, limit_seconds, other);
   if (!nodes) return nodes.error();

@@ -155,7 +155,8 @@ std::vector<NodeStart> by_node(const StartProfile& profile, const Plan& plan) {
   const std::vector<RankPlace> places = rank_places(plan);
   for (std::size_t rank = 0; rank < profile.ranks.size() && rank < places.size(); ++rank) {
     NodeStart& node = nodes[static_cast<std::size_t>(places[rank].node)];
-    if (node.host.empty()) node.host = plan.hosts[static_cast<std::size_t>(places[rank].node)];
+    if (node.host.empty())
+      node.host = plan.hosts.names[static_cast<std::size_t>(places[rank].node)];
     for (std::size_t p = 0; p < kStartPhaseCount; ++p)
       node.seconds[p] = std::max(node.seconds[p], profile.ranks[rank].seconds[p]);
   }
@@ -174,7 +175,7 @@ StartProfile start_profile(const Prepared& prepared, const sys::Ending& ending,
                            const std::function<void(std::string_view line)>& other) {
   StartProfile profile;
   profile.ranks.resize(static_cast<std::size_t>(prepared.plan.world_size()));
-  const std::string& folder = prepared.plan.make_dirs.back();
+  const std::string& folder = prepared.plan.environment.make_dirs.back();
   std::map<long, RankFile> files;
   const auto take = [&](std::string_view line, double) {
     const std::size_t mark = line.find(kMark);
@@ -249,7 +250,7 @@ std::string start_profile_json(const StartProfile& profile, const Plan& plan) {
     constexpr double kMicro = 1e6;
     return value ? Json(std::round(*value * kMicro) / kMicro) : Json(nullptr);
   };
-  Json out = {{"schema", 1}, {"launcher", plan.launcher}, {"nodes", plan.nodes()}};
+  Json out = {{"schema", 1}, {"launcher", plan.launch.launcher}, {"nodes", plan.nodes()}};
   out["ranks"] = Json::array();
   for (std::size_t rank = 0; rank < profile.ranks.size(); ++rank) {
     const RankStart& one = profile.ranks[rank];

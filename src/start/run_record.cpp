@@ -70,7 +70,7 @@ Json ending_json(const sys::Ending* ending) {
 Json launcher_json(const RunRecord& record, const Attempt* attempt) {
   Json launcher = {
       {"name", nullptr}, {"argv", record.argv}, {"exit_status", nullptr}, {"signal", nullptr}};
-  if (record.plan != nullptr) launcher["name"] = record.plan->launcher;
+  if (record.plan != nullptr) launcher["name"] = record.plan->launch.launcher;
   if (attempt == nullptr) return launcher;
   launcher["argv"] = attempt->argv;
   if (attempt->ending.launcher_exit) launcher["exit_status"] = *attempt->ending.launcher_exit;
@@ -85,7 +85,7 @@ void add_attempts(const RunRecord& record, Json& out) {
   out["launcher"] = launcher_json(record, last);
   Json hosts = Json::array();
   if (record.plan != nullptr)
-    for (const std::string& host : record.plan->hosts) hosts.push_back(host);
+    for (const std::string& host : record.plan->hosts.names) hosts.push_back(host);
   out["hosts"] = std::move(hosts);
   out["world_size"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->world_size());
   out.update(ending_json(last == nullptr ? nullptr : &last->ending));

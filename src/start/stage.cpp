@@ -99,7 +99,7 @@ class Staging {
     begun_at_ = now;
   }
   std::string node_name(int node) const {
-    const HostNames& hosts = prepared_.plan.hosts;
+    const HostNames& hosts = prepared_.plan.hosts.names;
     const auto at = static_cast<std::size_t>(node);
     return at < hosts.size() ? std::string(hosts[at]) : fmt::format("node {}", node);
   }

@@ -35,11 +35,11 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
   const EnvSnapshot& env = prepared.env;
   Plan plan = prepared.plan;
   Argv line = prepared.argv;
-  if (uses_mps(plan)) {
-    const int most = plan.output.start_seconds.value_or(0);
+  if (plan.supervision.mps) {
+    const int most = plan.supervision.output.start_seconds.value_or(0);
     const auto limit = fmt::format("{}", most > 0 ? std::min(most, kMpsSeconds) : kMpsSeconds);
     const std::vector<std::string> before = mps_command({"rank", limit});
-    plan.command.insert(plan.command.begin(), before.begin(), before.end());
+    plan.launch.command.insert(plan.launch.command.begin(), before.begin(), before.end());
     Result<Argv> rendered = launch_line(prepared.container, prepared.launcher, prepared.shim, plan);
     if (!rendered) return rendered.error();
     line = *std::move(rendered);
@@ -48,7 +48,7 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
     const Entered entered = enter(prepared.container, prepared.shim, plan);
     return sys::run_local(entered.plan, launch_environment(plan, env), entered.first);
   }
-  if (std::string& logs = plan.output.log_dir;
+  if (std::string& logs = plan.supervision.output.log_dir;
       !logs.empty()) {  // not where those of earlier launches are
     Result<std::string> place = sys::claim_log_directory(logs, plan.world_size());
     if (!place) return place.error();
@@ -56,10 +56,10 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
     const LauncherTraits& traits = prepared.launcher.launcher->traits;
     Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
     if (!wire) return wire.error();
-    plan.wire = *std::move(wire);
+    plan.environment.wire = *std::move(wire);
   }
   const EnvSnapshot changed = launch_environment(plan, env);
-  if (plan.supervise) return sys::run_supervised(plan, line, changed);
+  if (plan.supervision.supervise) return sys::run_supervised(plan, line, changed);
   std::vector<int> keep;
   if (prepared.port_lock >= 0) keep.push_back(prepared.port_lock);
   return sys::exec(line, changed, keep);
@@ -77,7 +77,7 @@ Result<sys::Ending> start_at(const Prepared& prepared, const StageLines& lines) 
   }
   Result<sys::Ending> ending = start_ranks(prepared);
   if (ending) ending->started = now;
-  if (ending && uses_mps(prepared.plan)) stop_mps(prepared, lines);
+  if (ending && prepared.plan.supervision.mps) stop_mps(prepared, lines);
   return ending;
 }
 
@@ -99,7 +99,7 @@ Result<sys::Ending> start_attempts(Prepared prepared, const StageLines& lines,
     if (most == 0 || ending->status == 0) return ending;
     if (const std::string fault = same_fault(attempts); !fault.empty()) lines(fault, true);
     if (static_cast<int>(made) > most || !can_restart(*ending) ||
-        past_signal(prepared.plan.time_limit_signal) || sys::held_signal() != 0)
+        past_signal(prepared.plan.supervision.time_limit_signal) || sys::held_signal() != 0)
       return ending;
     Result<Prepared> next = plan_restart(prepared, static_cast<int>(made));
     if (!next) {
@@ -116,15 +116,15 @@ Result<sys::Ending> start_attempts(Prepared prepared, const StageLines& lines,
 Result<NodeStep> node_step(const Prepared& prepared, std::vector<std::string> command) {
   constexpr double kGraceSeconds = 5;
   Plan plan = one_rank_per_node(prepared.plan);
-  plan.verify = Verify::off;
-  plan.output = OutputOptions{false, "", kGraceSeconds};
-  plan.supervise = false;
-  plan.time_limit_signal = {};
-  plan.command = std::move(command);
+  plan.supervision.verify = Verify::off;
+  plan.supervision.output = OutputOptions{false, "", kGraceSeconds};
+  plan.supervision.supervise = false;
+  plan.supervision.time_limit_signal = {};
+  plan.launch.command = std::move(command);
   const LauncherTraits& traits = prepared.launcher.launcher->traits;
   Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
   if (!wire) return wire.error();
-  plan.wire = *std::move(wire);
+  plan.environment.wire = *std::move(wire);
   Result<Argv> argv =
       prepared.launcher.launcher->render(plan, prepared.launcher.facts, prepared.shim);
   if (!argv) return argv.error();

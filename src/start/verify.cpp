@@ -38,7 +38,7 @@ constexpr const char* kImport =
 // module is imported first.
 std::vector<std::string> report_command(const Plan& plan, const std::string& python,
                                         const std::string& module, const std::string& shim) {
-  const std::string program = plan.command.empty() ? shim : plan.command.front();
+  const std::string program = plan.launch.command.empty() ? shim : plan.launch.command.front();
   if (python.empty()) return {program};
   return {python, "-c", kImport, module, shim, program};
 }
@@ -53,7 +53,7 @@ RankReport usual_report(const Plan& plan, const Topology& node) {
   usual.memory_allowed = memory.to_list();
   for (const Device& device : node.devices) ++usual.devices[device.vendor];
   usual.limits = sys::limits();
-  if (!plan.core_limit.empty()) usual.limits["core"] = plan.core_limit;
+  if (!plan.environment.core_limit.empty()) usual.limits["core"] = plan.environment.core_limit;
   return usual;
 }
 
@@ -102,7 +102,7 @@ std::string report_fields(const Plan& plan, const Topology& node, const Observed
   if (!seen.module.empty()) fields["import"] = {"first"};
   if (!seen.after.empty()) {
     fields["after"] = {seen.after};
-    fields["stay"] = {plan.termination.fails_fast ? "exit" : "kill"};
+    fields["stay"] = {plan.supervision.termination.fails_fast ? "exit" : "kill"};
   }
   std::string text;
   for (const auto& [key, items] : fields) text += fmt::format(":{}={}", key, fmt::join(items, "/"));
@@ -113,15 +113,15 @@ std::string report_fields(const Plan& plan, const Topology& node, const Observed
 
 Plan one_rank_per_node(const Plan& plan) {
   Plan one = plan;
-  one.classes = {NodeClass{{RankPlan{}}}};
-  one.layout = {NodeRun{0, plan.nodes()}};
-  one.bind_via = BindVia::none;
-  one.shared_cpus = false;
-  one.core_limit.clear();
-  one.make_dirs.clear();
-  one.launcher_args = without_placement(one.launcher, std::move(one.launcher_args));
-  one.profile_args = without_placement(one.launcher, std::move(one.profile_args));
-  std::erase_if(one.env, [](const Setting& setting) {
+  one.placement.classes = {NodeClass{{RankPlan{}}}};
+  one.placement.layout = {NodeRun{0, plan.nodes()}};
+  one.placement.bind_via = BindVia::none;
+  one.placement.shared_cpus = false;
+  one.environment.core_limit.clear();
+  one.environment.make_dirs.clear();
+  for (auto* args : {&one.launch.launcher_args, &one.launch.profile_args})
+    *args = without_placement(one.launch.launcher, std::move(*args));
+  std::erase_if(one.environment.settings, [](const Setting& setting) {
     return std::holds_alternative<PerRank>(setting.value()) || setting.name == kStartFolder;
   });
   return one;
@@ -140,7 +140,7 @@ void look_up_hosts(const Plan& plan, Observed& seen) {
   for (const RankSeen& one : seen.reports) {
     const auto rank = static_cast<std::size_t>(one.rank);
     if (!one.found->facts || rank >= places.size()) continue;
-    const std::string planned(plan.hosts[static_cast<std::size_t>(places[rank].node)]);
+    const std::string planned(plan.hosts.names[static_cast<std::size_t>(places[rank].node)]);
     if (same_host(planned, one.host)) continue;
     if (++asked > kMost || sys::wall_clock() - start > kSeconds) return;
     if (const Result<std::vector<std::string>> found = sys::resolve(planned); found)
@@ -151,11 +151,11 @@ void look_up_hosts(const Plan& plan, Observed& seen) {
 // The launch line for `plan`, whose command is a report_command.
 Result<Argv> report_line_of(Plan plan, const Prepared& prepared, Observed& seen) {
   const LauncherTraits& traits = prepared.launcher.launcher->traits;
-  plan.verify = Verify::warn;
-  plan.output = OutputOptions{false, "", kGraceSeconds};
-  plan.supervise = false;
-  plan.removed.clear();  // variables that are set again are to be seen
-  plan.time_limit_signal = {};
+  plan.supervision.verify = Verify::warn;
+  plan.supervision.output = OutputOptions{false, "", kGraceSeconds};
+  plan.supervision.supervise = false;
+  plan.environment.removed.clear();  // variables that are set again are to be seen
+  plan.supervision.time_limit_signal = {};
   const EnvSnapshot env = seen.env;
   seen.env = launch_environment(plan, env);
   seen.usual = usual_report(plan, prepared.node);
@@ -163,7 +163,7 @@ Result<Argv> report_line_of(Plan plan, const Prepared& prepared, Observed& seen)
       encode_wire(plan, {traits.rank_var, seen.counts_locals ? traits.local_rank_var : ""}, nullptr,
                   report_fields(plan, prepared.node, seen));
   if (!wire) return wire.error();
-  plan.wire = std::move(*wire);
+  plan.environment.wire = std::move(*wire);
   seen.env = launch_environment(plan, env);
   return launch_line(prepared.container, prepared.launcher, prepared.shim, std::move(plan));
 }
@@ -194,7 +194,7 @@ Result<Verification> collect(const Plan& plan, const Prepared& prepared, Verific
   Result<Argv> argv = report_line_of(plan, prepared, seen);
   if (!argv) return argv.error();
   result.argv = std::move(*argv);
-  if (const int start = plan.output.start_seconds.value_or(0); start > 0)
+  if (const int start = plan.supervision.output.start_seconds.value_or(0); start > 0)
     limit_seconds = std::min<double>(limit_seconds, start);
   limit_seconds += program_seconds(seen.after);
   seen.limit_seconds = limit_seconds;
@@ -263,7 +263,7 @@ Result<Verification> ask_ranks(Plan plan, const Prepared& prepared, Verification
                                const std::string& python, double limit_seconds,
                                const OtherLines& other, const char* nobody) {
   if (asked.seen.after.empty())
-    plan.command = report_command(plan, python, asked.seen.module, prepared.shim);
+    plan.launch.command = report_command(plan, python, asked.seen.module, prepared.shim);
   Result<Verification> result = collect(plan, prepared, std::move(asked), limit_seconds, other);
   if (!result || result->ended.interrupted_by != 0) return result;
   if (result->seen.reports.empty()) return no_report(*result, nobody);
@@ -274,9 +274,9 @@ Result<Verification> ask_ranks(Plan plan, const Prepared& prepared, Verification
 
 // The interpreter that was named, else the one on PATH, of the image where there is one.
 Result<std::string> python_for(const Plan& plan, const EnvSnapshot& env) {
-  const std::vector<std::string>& command = plan.command;
+  const std::vector<std::string>& command = plan.launch.command;
   if (!command.empty() && is_python(command.front())) return command.front();
-  if (!plan.image.empty()) return std::string("python3");
+  if (!plan.launch.image.empty()) return std::string("python3");
   return sys::find_program("python3", env.get("PATH"));
 }
 
@@ -304,7 +304,7 @@ Result<Verification> verify(const Prepared& prepared, const ReportTime& time,
                             const OtherLines& other) {
   const Plan& plan = prepared.plan;
   const EnvSnapshot& env = prepared.env;
-  if (!time.after.empty() && uses_mps(plan))
+  if (!time.after.empty() && plan.supervision.mps)
     return Error{ErrorKind::unsupported, "--after does not start the daemons of --mps",
                  "hpclaunch verify --after without --mps"};
   Verification asked;
@@ -329,15 +329,16 @@ Result<Prepared> with_container_tried(Prepared prepared) {
 Status try_container(const Prepared& prepared) {
   constexpr double kSeconds = 120;  // a squashed image may be unpacked
   const ContainerUse& use = prepared.container;
-  if (use.engine == nullptr || use.program.empty() || !prepared.plan.first_is_here) return Done{};
+  if (use.engine == nullptr || use.program.empty() || !prepared.plan.hosts.first_is_here)
+    return Done{};
   Plan plan = one_rank_per_node(prepared.plan);
-  plan.command = report_command(plan, "", "", prepared.shim);
+  plan.launch.command = report_command(plan, "", "", prepared.shim);
   Observed seen;
   seen.env = prepared.env;
   seen.one_per_node = true;
   if (const Result<Argv> line = report_line_of(plan, prepared, seen); !line) return line.error();
   Argv argv = container_words(use);
-  argv.insert(argv.end(), {prepared.shim, plan.command.front()});
+  argv.insert(argv.end(), {prepared.shim, plan.launch.command.front()});
   const LauncherTraits& traits = prepared.launcher.launcher->traits;
   const EnvSnapshot env = seen.env.with({{traits.rank_var, "0"}});
   const Result<sys::Captured> tried = sys::capture(argv, kSeconds, &env);
@@ -368,7 +369,7 @@ Result<std::vector<Diagnostic>> preflight(const Prepared& prepared, double limit
   asked.seen.env = prepared.env;
   asked.seen.one_per_node = true;
   Plan plan = one_rank_per_node(prepared.plan);
-  if (!prepared.stage.method.empty()) plan.command.clear();  // it is not there yet
+  if (!prepared.stage.method.empty()) plan.launch.command.clear();  // it is not there yet
   const Result<Verification> result = ask_ranks(std::move(plan), prepared, std::move(asked), "",
                                                 limit_seconds, other, "preflight: no node");
   if (!result) return result.error();

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "hpclaunch/paths.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 
@@ -25,17 +24,18 @@ struct Item {
   std::string value;  // a path is absolute
 };
 
-std::vector<Item> items_of(const Request& request) {
+std::vector<Item> items_of(const Request& request, const World& world) {
   std::vector<Item> items;
   for (const std::string& folder : request.module_folders)
-    items.push_back({"use", "--module-use", folder, absolute_path(folder)});
+    items.push_back({"use", "--module-use", folder, world.absolute(folder)});
   if (!loads_none(request))
     for (const std::string& name : request.modules)
       items.push_back({"module", "--module", name, name});
   if (const std::string& name = request.conda; !name.empty())
-    items.push_back({"conda", "--conda", name, absolute_unless_name(name)});
+    items.push_back({"conda", "--conda", name,
+                     name.find('/') == std::string::npos ? name : world.absolute(name)});
   if (!request.venv.empty())
-    items.push_back({"venv", "--venv", request.venv, absolute_path(request.venv)});
+    items.push_back({"venv", "--venv", request.venv, world.absolute(request.venv)});
   return items;
 }
 
@@ -136,21 +136,21 @@ bool loads_none(const Request& request) {
   return std::ranges::count(request.modules, kNoModule) > 0;
 }
 
-Status check_activation(const Request& request) {
+Status check_activation(const Request& request, const World& world) {
   for (const std::string& name : request.modules)
     if (loads_none(request) && name != kNoModule)
       return Error{ErrorKind::usage,
                    fmt::format("--module none and --module {} contradict each other", shown(name)),
                    "omit one of them"};
-  for (const Item& item : items_of(request))
+  for (const Item& item : items_of(request, world))
     if (Status good = check(item); !good) return good;
   return Done{};
 }
 
 Result<EnvSnapshot> activate(const Request& request, const World& world, Purpose purpose,
                              Diagnostics& diagnostics) {
-  if (Status good = check_activation(request); !good) return good.error();
-  std::vector<Item> items = items_of(request);
+  if (Status good = check_activation(request, world); !good) return good.error();
+  std::vector<Item> items = items_of(request, world);
   const auto of_modules = [](const Item& item) {
     return item.kind != std::string_view("conda") && item.kind != std::string_view("venv");
   };
@@ -175,7 +175,7 @@ Result<EnvSnapshot> activate(const Request& request, const World& world, Purpose
 }
 
 std::string activation_lines(const Request& request, const World& world) {
-  const std::vector<Item> items = items_of(request);
+  const std::vector<Item> items = items_of(request, world);
   if (items.empty()) return "";
   std::string text;
   const auto add = [&](const std::string& command) { text += command + " || exit 125\n"; };
@@ -204,7 +204,7 @@ std::string activation_lines(const Request& request, const World& world) {
 // A wheel puts the program beside a virtual environment's python. Who starts it by its path wants that python, which
 // PATH does not have where the environment is not active.
 std::string own_venv(const Request& request, const World& world, Diagnostics& diagnostics) {
-  if (request.command.empty() || !items_of(request).empty() ||
+  if (request.command.empty() || !items_of(request, world).empty() ||
       !world.env.get("VIRTUAL_ENV").empty() || !request.container.image.empty())
     return request.venv;
   const std::string& program = request.command.front();

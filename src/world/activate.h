@@ -12,7 +12,7 @@ extern const char* const kActivate;  ///< activate.bash
 bool loads_none(const Request& request);
 
 /// Errors: `usage` for a name that is not one, and for other modules beside `none`.
-Status check_activation(const Request& request);
+Status check_activation(const Request& request, const World& world);
 
 /// The virtual environment to activate: that of --venv; where none is typed or active and the program is a Python
 /// program, the one that hpclaunch is installed in. "": none.

@@ -34,7 +34,7 @@ class Check {
       : plan_(plan),
         world_(world),
         name_(name),
-        first_(plan.hosts.front()),
+        first_(plan.hosts.names.front()),
         diagnostics_(diagnostics) {}
 
   // By the text alone. False: nothing more can be said.
@@ -53,7 +53,7 @@ class Check {
 
   void resolved() {
     const Result<Addresses> found = world_.resolve(name_);
-    const bool in_job = plan_.hosts.contains(world_.host);
+    const bool in_job = plan_.hosts.names.contains(world_.host);
     // Outside the job, a name of its host list may be known to its nodes only.
     if (!found && name_ == first_ && !in_job) return;
     if (!found) {
@@ -79,7 +79,7 @@ class Check {
 
   bool loopback(const std::string& address) {
     // A node's own name is often loopback on that node alone.
-    const bool own = plan_.first_is_here && same_host(name_, first_);
+    const bool own = plan_.hosts.first_is_here && same_host(name_, first_);
     return add("address-loopback", own ? Severity::warning : Severity::error,
                fmt::format("MASTER_ADDR {} is loopback here ({}), but the job has {} nodes", name_,
                            address, plan_.nodes()),
@@ -88,7 +88,7 @@ class Check {
 
   void compare(const Addresses& found, bool in_job) {
     if (same_host(name_, first_)) return;
-    const bool here = plan_.first_is_here;
+    const bool here = plan_.hosts.first_is_here;
     if (here && are_here(found, world_)) return;
     const Result<Addresses> of_first = world_.resolve(first_);
     if (of_first && share(found, *of_first)) return;
@@ -121,33 +121,33 @@ void check_address(const Plan& plan, const Request& request, const World& world,
   const bool given = setting->history.back().layer != Layer::builtin;
   if (plan.nodes() < 2 && !given) return;
   Check check(plan, world, *name, diagnostics);
-  if (!check.text() || plan.invented_hosts) return;
-  const bool of_this_machine = given && plan.first_is_here && request.topology.empty();
+  if (!check.text() || plan.hosts.invented) return;
+  const bool of_this_machine = given && plan.hosts.first_is_here && request.topology.empty();
   if (purpose == Purpose::start || of_this_machine) check.resolved();
 }
 
 std::optional<Diagnostic> endpoint_elsewhere(const Plan& plan, const World& world,
                                              const std::string& host) {
-  const std::string first = plan.hosts.front();
+  const std::string first = plan.hosts.names.front();
   const auto holds = [&](const char* what, Severity severity) {
     return Diagnostic{
         "torchrun-endpoint", severity,
         fmt::format("the endpoint {} {}: ranks meet on {}, where rank 0 runs", host, what, first),
         severity == Severity::error ? "omit the endpoint" : ""};
   };
-  if (same_host(host, first) || plan.invented_hosts) return std::nullopt;
+  if (same_host(host, first) || plan.hosts.invented) return std::nullopt;
   if (is_loopback_name(host)) {
     if (plan.nodes() == 1) return std::nullopt;
     return holds("is loopback", Severity::note);
   }
-  if (plan.hosts.contains(host)) return holds("is not the first node", Severity::note);
+  if (plan.hosts.names.contains(host)) return holds("is not the first node", Severity::note);
   const Result<Addresses> found = world.resolve(host);
   if (!found) return holds("does not resolve here", Severity::warning);
-  if (plan.first_is_here && are_here(*found, world)) return std::nullopt;
+  if (plan.hosts.first_is_here && are_here(*found, world)) return std::nullopt;
   const Result<Addresses> of_first = world.resolve(first);
   if (of_first && share(*found, *of_first)) return std::nullopt;
   return holds("is no node of the job",
-               plan.first_is_here && of_first ? Severity::error : Severity::warning);
+               plan.hosts.first_is_here && of_first ? Severity::error : Severity::warning);
 }
 
 }  // namespace hpclaunch::job

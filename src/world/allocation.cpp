@@ -34,7 +34,7 @@ std::string how_to_get_one(const Scheduler& system, const Request& request,
     }
     (void)add_job_needs(needs, options);  // without a queue where none fits
     if (const auto made = prepare(before_the_job(request), made_up_world(profile), Purpose::show))
-      rules = made->plan.batch;
+      rules = made->plan.launch.batch;
   }
   std::vector<std::string> words;
   if (const auto known = job_directives(system, options)) words = *known;
@@ -101,11 +101,11 @@ Status check_allocation(const Request& request, const World& world, const Site& 
 
 LateHost late_host(const Site& site, const Plan& plan) {
   LateHost late;
-  if (!plan.invented_hosts) return late;
-  late.name = plan.hosts.front();
+  if (!plan.hosts.invented) return late;
+  late.name = plan.hosts.names.front();
   const Scheduler* system = of_profile(site.profile());
   for (const Scheduler& one : schedulers())
-    if (system == nullptr && one.launcher == plan.launcher) system = &one;
+    if (system == nullptr && one.launcher == plan.launch.launcher) system = &one;
   if (system == nullptr) return late;
   late.command = system->first_host;
   late.job = fmt::format("{} job", system->title);
@@ -154,7 +154,7 @@ Status use_first_host(const Prepared& prepared, bool argv, ShellChanges& made) {
   if (named || (used && late.command.empty()))
     return Error{ErrorKind::unsupported,
                  named ? fmt::format("the launch line of {} has host names, known only in the job",
-                                     prepared.plan.launcher)
+                                     prepared.plan.launch.launcher)
                        : "the address of rank 0 is known only in the job",
                  "run this command in the job, or pass --hostfile FILE"};
   if (used)

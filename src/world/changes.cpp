@@ -16,7 +16,7 @@ std::vector<EnvChange> environment_changes(const Plan& plan) {
   const auto comment = [](const Decision& decision) {
     return fmt::format("{}: {}", to_string(decision.layer), decision.why);
   };
-  for (const Setting& setting : plan.env) {
+  for (const Setting& setting : plan.environment.settings) {
     const Decision& holds = setting.history.back();
     if (holds.layer == Layer::environment) continue;  // it is there already
     if (const auto* text = std::get_if<std::string>(&holds.value))
@@ -24,8 +24,8 @@ std::vector<EnvChange> environment_changes(const Plan& plan) {
     else if (std::holds_alternative<Unset>(holds.value))
       changes.push_back({setting.name, std::nullopt, comment(holds)});
   }
-  changes.push_back(
-      {"HPCLAUNCH_PLAN", plan.wire, "computed: what differs by rank; hpclaunch-shim reads it"});
+  changes.push_back({"HPCLAUNCH_PLAN", plan.environment.wire,
+                     "computed: what differs by rank; hpclaunch-shim reads it"});
   std::ranges::sort(changes, {}, &EnvChange::name);
   return changes;
 }

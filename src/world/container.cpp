@@ -37,14 +37,14 @@ struct Image {
   bool is_directory = false;
   bool is_there = false;
 
-  Image(const std::string& typed, FileKind kind) : name(typed) {
+  Image(const std::string& typed, FileKind kind, const std::string& directory) : name(typed) {
     is_there = kind != FileKind::nothing;
     is_directory = kind == FileKind::directory;
     is_path = is_there || typed.starts_with('/') || typed.starts_with('.') ||
               std::ranges::any_of(container_engines(), [&](const ContainerEngine& engine) {
                 return listed(engine.files, typed, ends);
               });
-    if (is_path) name = absolute_path(typed);
+    if (is_path) name = absolute_from(directory, typed);
     if (name.size() > 1 && name.ends_with('/')) name.pop_back();
   }
 
@@ -185,7 +185,8 @@ Status check_image(const Image& image, const Found& found, const World& world) {
 }
 
 // "SRC[:DST]" as absolute paths.
-Result<std::pair<std::string, std::string>> parse_bind(const std::string& text) {
+Result<std::pair<std::string, std::string>> parse_bind(const std::string& text,
+                                                       const World& world) {
   const std::size_t colon = text.find(':');
   const std::string from = text.substr(0, colon);
   const std::string to = colon == std::string::npos ? "" : text.substr(colon + 1);
@@ -193,7 +194,7 @@ Result<std::pair<std::string, std::string>> parse_bind(const std::string& text) 
       to.find(':') != std::string::npos || text.find(',') != std::string::npos)
     return Error{ErrorKind::usage, fmt::format("invalid value \"{}\" for --container-bind", text),
                  "SRC or SRC:/DST, without commas and further colons"};
-  const std::string source = fs::absolute(from).lexically_normal();
+  const std::string source = world.absolute(from);
   return std::pair(source, to.empty() ? source : to);
 }
 
@@ -215,9 +216,9 @@ Result<ContainerUse> with_binds(ContainerUse use, const Request& request, const 
                  fmt::format("--container-bind: {} has no option for it", engine.name),
                  fmt::format("use {}", engine.elsewhere)};
   for (const std::string& text : request.container.binds) {
-    Result<std::pair<std::string, std::string>> bind = parse_bind(text);
+    Result<std::pair<std::string, std::string>> bind = parse_bind(text, world);
     if (!bind) return bind.error();
-    if (plan.first_is_here && !world.has(bind->first))
+    if (plan.hosts.first_is_here && !world.has(bind->first))
       return Error{ErrorKind::not_found,
                    fmt::format("--container-bind: \"{}\" does not exist", bind->first),
                    "a file or directory of this machine"};
@@ -225,11 +226,11 @@ Result<ContainerUse> with_binds(ContainerUse use, const Request& request, const 
   }
   if (site != nullptr)
     for (const std::string& text : site->binds)
-      if (Result<std::pair<std::string, std::string>> bind = parse_bind(text); bind)
+      if (Result<std::pair<std::string, std::string>> bind = parse_bind(text, world); bind)
         add(*std::move(bind));
   if (engine.sees_host) return use;
   // Not the shim itself: not every engine makes a file to mount one on.
-  for (const std::string& path : {fs::path(shim).parent_path().string(), plan.directory})
+  for (const std::string& path : {fs::path(shim).parent_path().string(), plan.launch.directory})
     if (path.size() > 1 && !listed(engine.shares, path, is_below)) add({path, path});
   use.writes = use.is_directory && std::ranges::any_of(use.binds, [&](const auto& bind) {
                  return !world.has(use.image + bind.second);
@@ -242,11 +243,11 @@ Result<ContainerUse> with_binds(ContainerUse use, const Request& request, const 
 std::vector<std::string> names_to_pass(const ContainerEngine& engine, const Launcher& launcher,
                                        const Plan& plan, const EnvSnapshot& env) {
   std::set<std::string> names = {"HPCLAUNCH_PLAN", launcher.traits.rank_var};
-  if (plan.supervise) names.insert("HPCLAUNCH_RECORDS");
+  if (plan.supervision.supervise) names.insert("HPCLAUNCH_RECORDS");
   if (!launcher.traits.local_rank_var.empty()) names.insert(launcher.traits.local_rank_var);
   for (const std::string_view one : split(engine.patterns, ' '))
     if (!one.empty()) names.emplace(one);
-  for (const Setting& setting : plan.env)
+  for (const Setting& setting : plan.environment.settings)
     if (std::holds_alternative<std::string>(setting.value()) && is_identifier(setting.name) &&
         setting.name != "PATH" && !setting.name.starts_with("LD_"))
       names.insert(setting.name);
@@ -276,7 +277,7 @@ std::vector<ResourceLimit> own_limits() {
 
 std::string_view device_options(const ContainerEngine& engine, const Plan& plan,
                                 const Topology& node) {
-  if (plan.gpu_view.empty() || node.devices.empty()) return {};
+  if (plan.placement.gpu_view.empty() || node.devices.empty()) return {};
   const std::string& vendor = node.devices.front().vendor;
   if (vendor == "nvidia") return engine.nvidia;
   if (vendor == "amd") return engine.amd;
@@ -285,7 +286,9 @@ std::string_view device_options(const ContainerEngine& engine, const Plan& plan,
 
 }  // namespace
 
-std::string absolute_image(const std::string& typed) { return Image(typed, file_kind(typed)).name; }
+std::string absolute_image(const std::string& typed) {
+  return Image(typed, file_kind(typed), sys::working_directory()).name;
+}
 
 Status check_container(const Request& request) {
   if (request.container.image.empty()) {
@@ -315,7 +318,7 @@ Result<ChosenContainer> find_container(const Request& request, const World& worl
   const ContainerRequest& wanted = request.container;
   if (wanted.image.empty()) return ChosenContainer{};
   const bool elsewhere = purpose == Purpose::show && site.facts.invented_hosts && !world.made_up();
-  const Image image(wanted.image, world.look(wanted.image));
+  const Image image(wanted.image, world.look(wanted.image), world.directory);
   if (!elsewhere && image.is_path && !image.is_there)
     return missing(fmt::format("image \"{}\" does not exist", image.name),
                    "--container with a file, a directory, or a name that the engine knows");
@@ -378,14 +381,14 @@ Entered enter(const ContainerUse& container, const std::string& shim, Plan plan)
   if (container.engine == nullptr) return {std::move(plan), shim};
   Argv words = container_words(container);
   if (container.program.empty()) {
-    plan.profile_args.insert(plan.profile_args.begin(), words.begin(), words.end());
+    plan.launch.profile_args.insert(plan.launch.profile_args.begin(), words.begin(), words.end());
     return {std::move(plan), shim};
   }
   std::string first = std::move(words.front());
   words.front().clear();
   words.erase(words.begin());
   words.push_back(shim);
-  plan.command.insert(plan.command.begin(), words.begin(), words.end());
+  plan.launch.command.insert(plan.launch.command.begin(), words.begin(), words.end());
   return {std::move(plan), std::move(first)};
 }
 

@@ -257,7 +257,7 @@ void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Requ
           }))
         here.emplace_back(one.name);
     }
-    return warn(fmt::format("not supported by launcher {}", plan.launcher),
+    return warn(fmt::format("not supported by launcher {}", plan.launch.launcher),
                 fmt::format("--launcher {}", fmt::join(here.empty() ? fitting : here, ", or ")));
   }
   if (launcher.srun_types.empty()) return;

@@ -7,11 +7,16 @@
 
 namespace hpclaunch::job {
 
-std::string absolute_path(const std::string& typed) {
+std::string absolute_from(const std::string& directory, const std::string& typed) {
   if (typed.empty() || typed == "-") return typed;
-  std::string text = std::filesystem::absolute(typed).lexically_normal();
+  std::string text = (std::filesystem::path(directory) / typed).lexically_normal();
   if (text.size() > 1 && text.ends_with('/')) text.pop_back();
   return text;
+}
+
+std::string absolute_path(const std::string& typed) {
+  std::error_code gone;
+  return absolute_from(std::filesystem::current_path(gone), typed);
 }
 
 std::string absolute_unless_name(const std::string& typed) {

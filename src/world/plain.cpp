@@ -69,7 +69,7 @@ Result<std::string> plain_launch(const Prepared& prepared, const Profile& profil
   if (shim == prepared.argv.end() || prepared.launcher.launcher->programs.empty())
     return Error{
         ErrorKind::unsupported,
-        fmt::format("--plain: the launcher {} is hpclaunch itself", prepared.plan.launcher),
+        fmt::format("--plain: the launcher {} is hpclaunch itself", prepared.plan.launch.launcher),
         "--launcher NAME"};
   Result<std::string> ranks = render_rank_script(prepared.plan, variable);
   if (!ranks) return ranks.error();

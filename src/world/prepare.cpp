@@ -66,20 +66,21 @@ Result<std::vector<std::string>> resolve(const Request& request, const World& wo
 void drop_folder(std::string& program) { program = program.substr(program.rfind('/') + 1); }
 
 // What is found out while the probe works: all but the node.
-Result<Means> find_means(const Request& request, const World& world, Purpose purpose,
-                         const Site& site, const Stage& stage, Diagnostics& diagnostics) {
+Result<Means> find_means(const std::shared_ptr<const Request>& shared, const World& world,
+                         Purpose purpose, const Site& site, const Stage& stage,
+                         Diagnostics& diagnostics) {
+  const Request& request = *shared;
   Means means;
   PlanInput& input = means.input;
-  input.request = request;
+  input.request = shared;
   Result<std::vector<std::string>> command = resolve(request, world, purpose, stage, diagnostics);
   if (!command) return command.error();
   // A plan for a machine that is not here: its programs lie elsewhere.
   const bool elsewhere = world.made_up() || (purpose == Purpose::show && site.facts.invented_hosts);
-  input.request.command = elsewhere ? request.command : *command;
-  input.request.stage.method = stage.method;
+  input.command = elsewhere ? request.command : *command;
+  input.stages = !stage.method.empty();
   if (!command->empty() && !elsewhere)
-    input.request.command.front() =
-        staged_program(request.command.front(), command->front(), stage);
+    input.command.front() = staged_program(request.command.front(), command->front(), stage);
   Result<ProgramEnv> wanted = framework_env(request, world.env);
   if (!wanted) return wanted.error();
   input.program_env = *std::move(wanted);
@@ -88,7 +89,7 @@ Result<Means> find_means(const Request& request, const World& world, Purpose pur
   if (request.agent) {
     const ProgramEnv more = agent_env(request.command);
     input.program_env.insert(input.program_env.begin(), more.begin(), more.end());
-    input.request.command = agent_command(request.command, std::move(input.request.command));
+    input.command = agent_command(request.command, std::move(input.command));
   }
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";
   const bool contained = !request.container.image.empty();
@@ -97,11 +98,10 @@ Result<Means> find_means(const Request& request, const World& world, Purpose pur
       choose_launcher(request, world, site, preferred, means.mpi, purpose == Purpose::start);
   if (!launcher) return launcher.error();
   means.launcher = *std::move(launcher);
-  Result<ChosenContainer> container =
-      find_container(input.request, world, site, means.launcher, purpose);
+  Result<ChosenContainer> container = find_container(request, world, site, means.launcher, purpose);
   if (!container) return container.error();
   means.container = *std::move(container);
-  if (contained) input.request.container.image = means.container.use.image;
+  input.image = means.container.use.image;
   if (contained) input.directory = world.directory;
   if (elsewhere && request.launcher.find('/') == std::string::npos)
     drop_folder(means.launcher.facts.path);
@@ -191,7 +191,7 @@ PlanInput planned_at(Site& site, JobNode job, const World& world, const EnvSnaps
   input.model = job.model;
   input.part_of_node = job.part;
   input.cores_known = job.known;
-  if (site.is_here && input.request.topology.empty()) input.live = std::move(job.live);
+  if (site.is_here && input.request->topology.empty()) input.live = std::move(job.live);
   input.reachable = std::move(job.reachable);
   input.job = site.facts;
   input.first_is_here = only_here(site.hosts, world) || is_here(site.hosts.names.front(), world);
@@ -205,16 +205,18 @@ PlanInput planned_at(Site& site, JobNode job, const World& world, const EnvSnaps
   input.slots_why = site.hosts.slots_why;
   input.env = env;
   input.libraries = find_libraries(site.profile(), world);
-  Request& request = input.request;
+  const Request& request = *input.request;
   input.launcher = traits_of(launcher, site, request);
   input.launcher_why = launcher.why;
+  input.launcher_args = request.launcher_args;
   if (const std::string_view option = launcher.launcher->het_group;
       request.het_group && !option.empty())
-    request.launcher_args.insert(request.launcher_args.begin(),
-                                 fmt::format(fmt::runtime(option), *request.het_group));
+    input.launcher_args.insert(input.launcher_args.begin(),
+                               fmt::format(fmt::runtime(option), *request.het_group));
   // Ranks of other nodes open their logs themselves.
-  if (std::string& logs = request.output.log_dir; !logs.empty() && !input.launcher.built_in)
-    logs = world.absolute(logs);
+  input.log_dir = request.output.log_dir;
+  if (!input.log_dir.empty() && !input.launcher.built_in)
+    input.log_dir = world.absolute(input.log_dir);
   return input;
 }
 
@@ -245,16 +247,16 @@ Result<Made> complete(const Means& means) {
   const auto add = [&](const Diagnostics& found) {
     std::ranges::copy(found, std::back_inserter(made.diagnostics));
   };
-  add(made.plan.reports);
+  add(made.plan.explanation.reports);
   if (auto inside = inside_a_rank(input.env)) made.diagnostics.push_back(std::move(*inside));
   add(check_plan(made.plan, input.node, input.env));
   add(arg_clashes(made.plan));
   Result<CompleteContainer> container = complete_container(
-      means.container, input.request, *means.world, means.site, means, made.plan);
+      means.container, *input.request, *means.world, means.site, means, made.plan);
   if (!container) return container.error();
   made.container = std::move(container->use);
-  if (container->choice) made.plan.choices.push_back(*std::move(container->choice));
-  if (made.plan.command.empty()) return made;
+  if (container->choice) made.plan.explanation.choices.push_back(*std::move(container->choice));
+  if (made.plan.launch.command.empty()) return made;
   Result<Argv> argv = launch_line(made.container, means.launcher, means.shim, made.plan);
   if (!argv) return argv.error();
   made.argv = *std::move(argv);
@@ -267,7 +269,7 @@ std::vector<std::string> foreign_variables(const Site& site, const LauncherTrait
   std::vector<std::string> patterns;
   if (site.batch.scheduler == nullptr)
     for (const LauncherTraits::ConflictingVariable& one : launcher.conflicting)
-      if (!one.shapes_step || plan.gpu_view != "launcher")
+      if (!one.shapes_step || plan.placement.gpu_view != "launcher")
         patterns.push_back(one.name + (one.prefix ? "*" : ""));
   return patterns;
 }
@@ -283,9 +285,10 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
   if (!active) return active.error();
   given.env = *std::move(active);
   const auto world = std::make_shared<const World>(std::move(given));
-  const Result<Request> spelled = spelled_out(typed, *world, diagnostics);
+  Result<Request> spelled = spelled_out(std::move(typed), *world, diagnostics);
   if (!spelled) return spelled.error();
-  const Request& request = *spelled;
+  const auto shared = std::make_shared<const Request>(*std::move(spelled));
+  const Request& request = *shared;
   Result<Site> site = find_site(request, *world, purpose, diagnostics);
   if (!site) return site.error();
   const Status inside = check_allocation(request, *world, *site, purpose, diagnostics);
@@ -294,7 +297,7 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
   if (!stage) return stage.error();
   std::optional<Result<Means>> found;
   const auto meanwhile = [&] {
-    found.emplace(find_means(request, *world, purpose, *site, stage->stage, diagnostics));
+    found.emplace(find_means(shared, *world, purpose, *site, stage->stage, diagnostics));
   };
   Diagnostics of_node;
   Result<JobNode> node = find_node(request, *world, *site, meanwhile, of_node);
@@ -327,8 +330,8 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
   prepared.argv = std::move(made->argv);
   prepared.port_lock = means->port_lock;
   const Plan& plan = prepared.plan;
-  if (stage->choice) prepared.plan.choices.push_back(*std::move(stage->choice));
-  if (prepared.stage.method == "sbcast" && !plan.whole_allocation)
+  if (stage->choice) prepared.plan.explanation.choices.push_back(*std::move(stage->choice));
+  if (prepared.stage.method == "sbcast" && !plan.hosts.whole_allocation)
     return Error{ErrorKind::usage, "--stage sbcast: the launch does not use all nodes of the job",
                  "--stage copy"};
   check_program(request, plan, diagnostics);
@@ -361,10 +364,10 @@ Result<Prepared> plan_restart(const Prepared& before, int restart) {
   PlanInput& input = means->input;
   input.restart = restart;
   Diagnostics known;  // the user has read them
-  if (!input.request.master_port && input.env.find("MASTER_PORT") == nullptr) {
+  if (!input.request->master_port && input.env.find("MASTER_PORT") == nullptr) {
     means->site.hosts.names = input.hosts;
     // The old port is held until there is another.
-    Result<Meeting> meeting = choose_rendezvous(input.request, *means->world, means->site, known);
+    Result<Meeting> meeting = choose_rendezvous(*input.request, *means->world, means->site, known);
     if (!meeting) return meeting.error();
     input.rendezvous = std::move(meeting->point);
     if (means->port_lock >= 0) close(means->port_lock);

@@ -165,7 +165,7 @@ Status plan_job(const Request& request, const World& world, Draft& draft) {
   const Result<const NodeModel*> model = choose_model(request, profile, EnvSnapshot{}, {});
   if (model && *model != nullptr) draft.needs = needs_on(profile->job, (*model)->name);
   draft.prepared = std::move(*prepared);
-  draft.prepared->late_host = {draft.prepared->plan.hosts.front(),
+  draft.prepared->late_host = {draft.prepared->plan.hosts.names.front(),
                                std::string(draft.system->first_host),
                                fmt::format("{} job", draft.system->title)};
   draft.prepared->activation = activation_lines(activated, world);
@@ -238,7 +238,7 @@ Status choose_options(const BatchRequest& wanted, const EnvSnapshot& env, Purpos
 // Rules first: of two equal options the later one counts.
 Status make_directives(Draft& draft) {
   if (draft.prepared)
-    for (const std::string& directive : draft.prepared->plan.batch) {
+    for (const std::string& directive : draft.prepared->plan.launch.batch) {
       draft.directives.push_back(directive);
       const Setting* choice =
           draft.prepared->plan.find_choice("batch " + directive.substr(0, directive.find('=')));
@@ -355,7 +355,7 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
   const World world = this_world(env);
   Draft draft;
   if (const Status good = wanted.plain ? check_plain(request) : Done{}; !good) return good.error();
-  if (const Status good = check_activation(request); !good) return good.error();
+  if (const Status good = check_activation(request, world); !good) return good.error();
   if (const Status found = find_system(request, wanted, world, draft); !found) return found.error();
   if (const Status planned = plan_job(request, world, draft); !planned) return planned.error();
   if (const Status chosen = choose_options(wanted, env, purpose, draft); !chosen)

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "hpclaunch/paths.h"
 #include "hpclaunch/scheduler.h"
 #include "hpclaunch/text.h"
 
@@ -35,11 +36,7 @@ struct Disk {
   std::map<std::string, std::string> files, programs;
   std::set<std::string> directories;
 
-  std::string full(const std::string& path) const {
-    std::string text = (fs::path(directory) / path).lexically_normal();
-    if (text.size() > 1 && text.ends_with('/')) text.pop_back();
-    return text;
-  }
+  std::string full(const std::string& path) const { return absolute_from(directory, path); }
 
   FileKind look(const std::string& typed) const {
     const std::string path = full(typed);
@@ -81,7 +78,7 @@ FileKind file_kind(const std::string& path) {
 }
 
 std::string World::absolute(const std::string& path) const {
-  return (fs::path(directory) / path).lexically_normal();
+  return absolute_from(directory, path);
 }
 
 World this_world(EnvSnapshot env) {

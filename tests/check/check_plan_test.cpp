@@ -21,7 +21,7 @@ Topology cores(int number, int threads = 1) {
 
 Plan plan_of(std::vector<Setting> env, int ranks = 2) {
   Plan plan;
-  plan.hosts = {"n0"};
+  plan.hosts.names = {"n0"};
   NodeClass one;
   for (int r = 0; r < ranks; ++r) {
     RankPlan rank;
@@ -29,9 +29,9 @@ Plan plan_of(std::vector<Setting> env, int ranks = 2) {
     rank.cpus.add(2 * r + 1);
     one.ranks.push_back(rank);
   }
-  plan.classes = {one};
-  plan.layout = {NodeRun{0, 1}};
-  plan.env = std::move(env);
+  plan.placement.classes = {one};
+  plan.placement.layout = {NodeRun{0, 1}};
+  plan.environment.settings = std::move(env);
   return plan;
 }
 
@@ -137,8 +137,8 @@ TEST_CASE("a list for oneCCL's workers has the length that it wants", "[check]")
 TEST_CASE("helper threads stay off the cores of ranks", "[check]") {
   const auto busy = [](const char* list, const char* workers = "1") {
     Plan plan = plan_of({}, 2);
-    plan.classes[0].ranks[0].cpus = *CpuSet::parse("4-7");
-    plan.classes[0].ranks[1].cpus = *CpuSet::parse("8-11");
+    plan.placement.classes[0].ranks[0].cpus = *CpuSet::parse("4-7");
+    plan.placement.classes[0].ranks[1].cpus = *CpuSet::parse("8-11");
     const EnvSnapshot env({list, std::string("CCL_WORKER_COUNT=") + workers});
     for (const Diagnostic& one : check_plan(plan, cores(64), env))
       if (one.id == "helper-cores") return one.message;
@@ -167,9 +167,9 @@ TEST_CASE("a typed size or local rank that is not the plan's is an error", "[che
 TEST_CASE("loopback is no interface between nodes", "[check]") {
   const auto on = [](int nodes, const char* value) {
     Plan plan = plan_of({});
-    plan.hosts = {"n0"};
-    if (nodes > 1) plan.hosts.push_back("n1");
-    plan.layout = {NodeRun{0, nodes}};
+    plan.hosts.names = {"n0"};
+    if (nodes > 1) plan.hosts.names.push_back("n1");
+    plan.placement.layout = {NodeRun{0, nodes}};
     return finds(plan, EnvSnapshot{{std::string("GLOO_SOCKET_IFNAME=") + value}},
                  "interface-loopback");
   };
@@ -182,7 +182,7 @@ TEST_CASE("loopback is no interface between nodes", "[check]") {
 TEST_CASE("a list of helper threads that cannot be meant", "[check]") {
   const auto finds_in = [](const char* list, const char* rule) {
     Plan plan = plan_of({});
-    plan.bind_via = BindVia::shim;
+    plan.placement.bind_via = BindVia::shim;
     return finds(plan, EnvSnapshot{{std::string("CCL_WORKER_AFFINITY=") + list}}, rule);
   };
   CHECK(finds_in("a,b", "list-invalid"));
@@ -195,9 +195,9 @@ TEST_CASE("a list of helper threads that cannot be meant", "[check]") {
 TEST_CASE("helper threads are on CPUs of the node, and on no sibling of a rank's core", "[check]") {
   const auto found = [](const char* list, const char* rule) {
     Plan plan = plan_of({}, 2);
-    plan.bind_via = BindVia::shim;
-    plan.classes[0].ranks[0].cpus = *CpuSet::parse("1-3");
-    plan.classes[0].ranks[1].cpus = *CpuSet::parse("4-6");
+    plan.placement.bind_via = BindVia::shim;
+    plan.placement.classes[0].ranks[0].cpus = *CpuSet::parse("1-3");
+    plan.placement.classes[0].ranks[1].cpus = *CpuSet::parse("4-6");
     for (const Diagnostic& one : check_plan(plan, cores(8, 2), EnvSnapshot{{std::string(list)}}))
       if (one.id == rule) return one.message;
     return std::string();
@@ -236,13 +236,13 @@ TEST_CASE("engines are named for each device of ranks", "[check]") {
     Plan plan = plan_of(
         {setting("ZE_FLAT_DEVICE_HIERARCHY", {{Layer::profile_require, std::string(hierarchy)}})},
         ranks);
-    plan.gpu_view = view;
-    if (plan.gpu_view == "own")
-      plan.env.push_back(
+    plan.placement.gpu_view = view;
+    if (plan.placement.gpu_view == "own")
+      plan.environment.settings.push_back(
           setting("ZE_AFFINITY_MASK", {{Layer::computed, PerRank{{{"0", "1", "2", "3"}}}}}));
-    std::ranges::sort(plan.env, {}, &Setting::name);
+    std::ranges::sort(plan.environment.settings, {}, &Setting::name);
     for (int r = 0; r < ranks; ++r)
-      plan.classes[0].ranks[static_cast<std::size_t>(r)].units = {{r, r / 2, r % 2}};
+      plan.placement.classes[0].ranks[static_cast<std::size_t>(r)].units = {{r, r / 2, r % 2}};
     for (const Diagnostic& one :
          check_plan(plan, node, EnvSnapshot{{std::string("ZEX_NUMBER_OF_CCS=") + list}}))
       if (one.id.starts_with("list-")) return one.id + ": " + one.message;

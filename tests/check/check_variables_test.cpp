@@ -20,10 +20,10 @@ Setting exported(const std::string& name, const std::string& value) {
 std::vector<Diagnostic> diagnostics(std::vector<Setting> env,
                                     std::vector<std::string> exports = {}) {
   Plan plan;
-  plan.hosts = {"n0"};
-  plan.classes = {NodeClass{{RankPlan{}}}};
-  plan.layout = {NodeRun{0, 1}};
-  plan.env = std::move(env);
+  plan.hosts.names = {"n0"};
+  plan.placement.classes = {NodeClass{{RankPlan{}}}};
+  plan.placement.layout = {NodeRun{0, 1}};
+  plan.environment.settings = std::move(env);
   return check_plan(plan, Topology{}, EnvSnapshot(std::move(exports)));
 }
 

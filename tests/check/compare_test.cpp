@@ -26,7 +26,7 @@ CpuSet cpus(const std::string& list) { return *CpuSet::parse(list); }
 // `nodes` of `ranks` ranks, each bound to four CPUs, with one device each.
 Plan plan_of(int nodes, int ranks) {
   Plan plan;
-  for (int n = 0; n < nodes; ++n) plan.hosts.push_back("n" + std::to_string(n));
+  for (int n = 0; n < nodes; ++n) plan.hosts.names.push_back("n" + std::to_string(n));
   NodeClass one;
   PerRank masks{{{}}};
   for (int r = 0; r < ranks; ++r) {
@@ -38,19 +38,19 @@ Plan plan_of(int nodes, int ranks) {
     one.ranks.push_back(rank);
     masks.items.front().push_back(std::to_string(r));
   }
-  plan.classes = {one};
-  plan.layout = {NodeRun{0, nodes}};
-  plan.bind_via = BindVia::launcher;
-  plan.gpu_view = "own";
-  plan.core_limit = "0";
-  plan.env = {setting("CUDA_VISIBLE_DEVICES", masks),
-              setting("HF_TOKEN", std::string("s3cret"), Layer::command_line),
-              setting("HPCLAUNCH_NODE", RankFact::node),
-              setting("MASTER_ADDR", std::string("n0")),
-              setting("MASTER_PORT", std::string("12345")),
-              setting("NCCL_DEBUG", Unset{}, Layer::command_line),
-              setting("RANK", RankFact::rank),
-              setting("SLURM_CPU_BIND", Unset{})};
+  plan.placement.classes = {one};
+  plan.placement.layout = {NodeRun{0, nodes}};
+  plan.placement.bind_via = BindVia::launcher;
+  plan.placement.gpu_view = "own";
+  plan.environment.core_limit = "0";
+  plan.environment.settings = {setting("CUDA_VISIBLE_DEVICES", masks),
+                               setting("HF_TOKEN", std::string("s3cret"), Layer::command_line),
+                               setting("HPCLAUNCH_NODE", RankFact::node),
+                               setting("MASTER_ADDR", std::string("n0")),
+                               setting("MASTER_PORT", std::string("12345")),
+                               setting("NCCL_DEBUG", Unset{}, Layer::command_line),
+                               setting("RANK", RankFact::rank),
+                               setting("SLURM_CPU_BIND", Unset{})};
   return plan;
 }
 
@@ -81,7 +81,8 @@ Observed perfect(const Plan& plan) {
   for (const RankPlace& place : rank_places(plan)) {
     RankReport report;
     report.launcher_local_rank = place.local;
-    report.cpus = plan.classes[0].ranks[static_cast<std::size_t>(place.local)].cpus.to_list();
+    report.cpus =
+        plan.placement.classes[0].ranks[static_cast<std::size_t>(place.local)].cpus.to_list();
     report.cpuset = "0-127";
     report.memory_policy = "default";
     report.memory_allowed = "0-7";
@@ -97,7 +98,7 @@ Observed perfect(const Plan& plan) {
       facts.rooms = {{"/dev/shm", "", 1u << 30}, {"/tmp", "", 1u << 30}};
       report.facts = facts;
     }
-    const std::string host(plan.hosts[static_cast<std::size_t>(place.node)]);
+    const std::string host(plan.hosts.names[static_cast<std::size_t>(place.node)]);
     seen.reports.push_back(seen_of(host, place.rank, std::move(report)));
     seen.arrivals.push_back(1000.1);
   }
@@ -204,8 +205,8 @@ TEST_CASE("equal differences of a local rank on all nodes are one", "[compare][c
 
 TEST_CASE("bound although nobody was to", "[compare][cpus]") {
   Job job;
-  job.plan.bind_via = BindVia::none;
-  for (RankPlan& rank : job.plan.classes[0].ranks) rank.cpus = CpuSet{};
+  job.plan.placement.bind_via = BindVia::none;
+  for (RankPlan& rank : job.plan.placement.classes[0].ranks) rank.cpus = CpuSet{};
   for (RankSeen& one : job.seen.reports) whole(one).cpus = "0-127";
   CHECK(job.compared().differences.empty());
   job.rank(9).cpus = "7";
@@ -217,7 +218,7 @@ TEST_CASE("bound although nobody was to", "[compare][cpus]") {
 
 TEST_CASE("a part of the granted CPUs", "[compare][cpus]") {
   Job job;
-  for (RankPlan& rank : job.plan.classes[0].ranks) {
+  for (RankPlan& rank : job.plan.placement.classes[0].ranks) {
     rank.cpus = CpuSet{};
     rank.part_first = 2;
     rank.part_last = 3;
@@ -313,11 +314,11 @@ TEST_CASE("memory", "[compare][memory]") {
   job.rank(3).memory_nodes = "0";
   CHECK(job.only().what.id == "memory-policy");
   CHECK(job.only().found == "bind 0");
-  job.plan.launcher_args = {"--mem-bind=list:0"};
+  job.plan.launch.launcher_args = {"--mem-bind=list:0"};
   CHECK(job.compared().differences.empty());
   job.rank(3).memory_policy = "preferred";  // of no node: what "local" was before it had a name
   job.rank(3).memory_nodes = "";
-  job.plan.launcher_args.clear();
+  job.plan.launch.launcher_args.clear();
   CHECK(job.compared().differences.empty());
   job.rank(3).memory_allowed = "1-7";
   CHECK(job.only().what.id == "memory-nodes");
@@ -336,7 +337,7 @@ TEST_CASE("devices", "[compare][devices]") {
   CHECK_THAT(job.only().what.message, ContainsSubstring("control group"));
   CHECK_THAT(job.only().found, ContainsSubstring("/dev/nvidia3"));
   for (int rank = 8; rank < 12; ++rank) job.rank(rank).devices["nvidia"] = 1;
-  job.plan.gpu_view = "launcher";  // each rank may open its own only
+  job.plan.placement.gpu_view = "launcher";  // each rank may open its own only
   CHECK(job.compared().differences.empty());
 }
 
@@ -347,7 +348,7 @@ TEST_CASE("devices that are looked for are of the vendor that ranks use", "[comp
   job.node.devices.insert(job.node.devices.begin(), other);
   for (std::size_t d = 0; d < job.node.devices.size(); ++d)
     job.node.devices[d].index = static_cast<int>(d);
-  for (RankPlan& rank : job.plan.classes[0].ranks) ++rank.units.front().device;
+  for (RankPlan& rank : job.plan.placement.classes[0].ranks) ++rank.units.front().device;
   CHECK(job.compared().differences.empty());
   job.rank(8).devices["nvidia"] = 3;
   CHECK(job.only().planned == "4 devices of nvidia");
@@ -405,7 +406,7 @@ TEST_CASE("variables", "[compare][variable]") {
 
 TEST_CASE("core limit", "[compare]") {
   Job job;
-  job.plan.core_limit = "unlimited";
+  job.plan.environment.core_limit = "unlimited";
   for (RankSeen& one : job.seen.reports)
     whole(one).limits = {{"core", "4096"}, {"core-hard", "4096"}};
   CHECK(job.only().what.id == "core-limit");
@@ -481,13 +482,13 @@ TEST_CASE("threads of a running rank", "[compare][after]") {
     CHECK(cause().find("CPUs of local rank 2") != std::string::npos);
   }
   SECTION("helper threads of the plan") {
-    job.plan.classes[0].ranks[1].roles["worker"] = 100;
+    job.plan.placement.classes[0].ranks[1].roles["worker"] = 100;
     plant(1, {"python3", false, 1, 1, "100"});
     CHECK(job.compared().differences.empty());
     plant(2, {"python3", false, 1, 1, "100"});
     CHECK(job.only().ranks == std::vector<int>{2});
-    job.plan.env.insert(job.plan.env.begin(),
-                        setting("CCL_WORKER_AFFINITY", std::string("100,101")));
+    job.plan.environment.settings.insert(job.plan.environment.settings.begin(),
+                                         setting("CCL_WORKER_AFFINITY", std::string("100,101")));
     CHECK(job.compared().differences.empty());
   }
 }
@@ -640,13 +641,13 @@ TEST_CASE("facts of nodes", "[compare][nodes]") {
       CHECK(job.only().what.severity == Severity::error);
     }
     SECTION("one that none uses") {
-      for (RankPlan& rank : job.plan.classes[0].ranks) rank.units = {{0, 0, -1}};
+      for (RankPlan& rank : job.plan.placement.classes[0].ranks) rank.units = {{0, 0, -1}};
       job.facts(3).gpus.erase(job.facts(3).gpus.begin() + 2);
       CHECK(job.only().what.severity == Severity::warning);
     }
   }
   SECTION("devices of a control group keep their numbers") {
-    for (RankPlan& rank : job.plan.classes[0].ranks) rank.units.front().device += 4;
+    for (RankPlan& rank : job.plan.placement.classes[0].ranks) rank.units.front().device += 4;
     CHECK(job.compared().differences.empty());
   }
   CHECK(job.compared().ranks_as_planned == 16);
@@ -712,8 +713,8 @@ TEST_CASE("reports that name ranks beyond the plan do no harm", "[compare]") {
 
 TEST_CASE("uneven nodes", "[compare][where]") {
   Plan plan = plan_of(2, 2);
-  plan.classes.push_back(NodeClass{{plan.classes[0].ranks[0]}});
-  plan.layout = {NodeRun{0, 1}, NodeRun{1, 1}};
+  plan.placement.classes.push_back(NodeClass{{plan.placement.classes[0].ranks[0]}});
+  plan.placement.layout = {NodeRun{0, 1}, NodeRun{1, 1}};
   Difference one;
   one.ranks = {0, 1, 2};
   one.nodes = {0, 1};

@@ -155,6 +155,55 @@ class World(Test):
         return {one["name"]: one["history"][-1]["value"] for one in plan["choices"]}.get(name)
 
 
+# Of every option of `run`: the words, and what a case does with them: "same" as `plan` on this machine, "holds" in its own world (with these keys),
+# or the words of its refusal.
+GPU_NODE = {"name": "n", "packages": 2, "cores_per_numa": 8, "threads_per_core": 2, "devices": {"vendor": "nvidia", "list": [{"numa": 0}, {"numa": 0}, {"numa": 1}, {"numa": 1}]}}
+OPTIONS = {
+    "--ranks": (["3"], "same"), "--nodes": (["2"], "same"), "--ranks-per-node": (["2"], "same"), "--ranks-per-device": (["2"], "same"),
+    "--mps": (["off"], "same"), "--devices-per-rank": (["2"], "same"), "--cpus-per-rank": (["2"], "same"), "--threads-per-core": (["1"], "same"),
+    "--oversubscribe": ([], "same"), "--hostfile": (["h"], "holds", {"files": {"h": "a\nb\n"}}), "--het-group": (["1"], "same"),
+    "--topology": (["/x.json"], "--topology"), "--bind-via": (["shim"], "same"), "--profile": (["site"], "holds"), "--stack": (["b"], "same"),
+    "--node-type": (["n"], "same"), "--device-mode": (["half"], "unknown"), "--gpu-view": (["all"], "same"), "--local-rank": (["node"], "same"),
+    "--module": (["m/1"], "holds"), "--module-use": (["/m"], "holds"), "--conda": (["c"], "--conda c"), "--venv": (["v"], "holds", {"files": ["/v/pyvenv.cfg"]}),
+    "--launcher": (["hydra"], "same"), "--launcher-arg": (["-v"], "same"), "--verify": (["strict"], "same"), "--on-drift": (["fail"], "same"),
+    "--env": (["A=1"], "same"), "--env-file": (["e"], "holds", {"files": {"e": "A=1\n"}}), "--set": (["A=1"], "same"), "--unset": (["A"], "same"),
+    "--master-addr": (["h"], "same"), "--master-port": (["7000"], "same"), "--label": ([], "same"), "--log-dir": (["/logs"], "same"), "--grace": (["5"], "same"),
+    "--start-timeout": (["5"], "same"), "--supervise": ([], "same"), "--no-supervise": ([], "same"), "--max-restarts": (["2"], "same"), "--report": (["/r"], "same"),
+    "--signal": (["USR1@9"], "end of the allocation unknown"), "--ends-in": (["01:00:00"], "--ends-in needs --signal"),
+    "--container": (["/x.sif"], "holds", {"files": ["/x.sif"], "programs": ["apptainer"]}), "--container-engine": (["podman"], "without an image"),
+    "--container-bind": (["/a"], "without an image"), "--stage": (["copy"], "holds", {"env": {"CONDA_PREFIX": "/c"}, "files": ["/c/conda-meta/history"]}),
+    "--stage-from": (["/x"], "same"), "--stage-to": (["/x"], "same"), "--stage-timeout": (["5"], "same"), "--stage-keep": ([], "same"), "--agent": ([], "same"),
+    "--for": (["jax"], "same"), "--dry-run": ([], "--dry-run"), "--verbose": ([], "--verbose"), "--preflight": ([], "--preflight"),
+    "--profile-start": ([], "holds"), "--force": ([], "holds"), "--show-secrets": ([], "--show-secrets"), "--help": ([], "--help"), "-m": (["train"], "-m"),
+}
+
+
+class EveryOption(World):
+    def test_every_option(self):
+        usage = self.ok(hpclaunch("run", "--help", env=self.env)).out
+        found = set(re.findall(r"(?m)^  (?:-\w, |--\w+, )?(--[\w-]+|-m)\b", usage))
+        self.assertEqual(found ^ set(OPTIONS), set())
+        stacks = [{"name": "a"}, {"name": "b"}]
+        site = {**SITE, "nodes": [GPU_NODE], "stacks": stacks}
+        for option, (words, expected, *more) in sorted(OPTIONS.items()):
+            with self.subTest(option):
+                typed = ["-N", "2"] * (option not in ("--nodes", "--hostfile")) + ["=".join([option, *words])]
+                if not option.startswith("--"):
+                    typed = ["-N", "2", option, *words]
+                case = {"options": typed, **(more[0] if more else {}), **NOTHING}
+                if expected not in ("same", "holds"):
+                    self.fails(case, expected, site=site)
+                    continue
+                self.passes(case, site)
+                if expected == "holds":
+                    continue
+                made = hpclaunch("profile", "test", "--plan", "one", "--format", "json", os.path.join(self.folder, "site.json"), env=self.env)
+                here = {**self.env, "USER": "user"}
+                real = hpclaunch("plan", "--json", "--profile", os.path.join(self.folder, "site.json"), *typed, "--", "python", "train.py", env=here)
+                self.assertIn(real.status, (0, 1), str(real))
+                self.assertEqual(*(EveryCase.decided(json.loads(done.out)) for done in (self.ok(made), real)))
+
+
 def sites():
     folder = os.path.join(ROOT, "profiles", "site")
     for name in sorted(os.listdir(folder)):

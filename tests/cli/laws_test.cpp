@@ -1,5 +1,6 @@
 // The laws of `hpclaunch profile test`, on plans that are wrong on purpose: the planner makes none.
 #include <algorithm>
+#include <memory>
 
 #include "authoring/command.h"
 #include "authoring/invariants.h"
@@ -34,15 +35,16 @@ struct Bench {
     asked.nodes = 1;
     asked.ranks_per_node = 2;
     asked.command = {"true"};
-    input.request = asked;
+    input.request = std::make_shared<Request>(asked);
+    input.command = asked.command;
     plan = *make_plan(input);
   }
 
-  std::vector<RankPlan>& ranks() { return plan.classes.front().ranks; }
+  std::vector<RankPlan>& ranks() { return plan.placement.classes.front().ranks; }
   Value& value(const char* name) {
-    const auto at = std::find_if(plan.env.begin(), plan.env.end(),
+    const auto at = std::find_if(plan.environment.settings.begin(), plan.environment.settings.end(),
                                  [&](const Setting& s) { return s.name == name; });
-    REQUIRE(at != plan.env.end());
+    REQUIRE(at != plan.environment.settings.end());
     return at->history.back().value;
   }
   EnvSnapshot env;
@@ -122,20 +124,20 @@ TEST_CASE("each law finds the plan that breaks it") {
     CHECK_THAT(made.breach("list-length"), ContainsSubstring("1 item for 2 ranks"));
   }
   SECTION("a value that nothing reads") {
-    made.plan.env.push_back({"NCCL_DEBUG", {Decision{}}});
+    made.plan.environment.settings.push_back({"NCCL_DEBUG", {Decision{}}});
     made.value("NCCL_DEBUG") = std::string("LOUD");
     CHECK_THAT(made.breach("known-variable"), ContainsSubstring("NCCL_DEBUG=LOUD"));
   }
   SECTION("nothing for the shim") {
-    made.plan.wire.clear();
+    made.plan.environment.wire.clear();
     CHECK_THAT(made.breach("launch-line"), ContainsSubstring("no message for the shim"));
   }
   SECTION("LOCAL_RANK beyond what a rank sees") {
-    made.plan.gpu_view = "all";
-    made.plan.env.push_back({"CUDA_VISIBLE_DEVICES", {Decision{}}});
+    made.plan.placement.gpu_view = "all";
+    made.plan.environment.settings.push_back({"CUDA_VISIBLE_DEVICES", {Decision{}}});
     made.value("CUDA_VISIBLE_DEVICES") = std::string("0");
     CHECK_THAT(made.breach("local-rank"), ContainsSubstring("a rank sees 1 device"));
-    made.plan.reports.push_back({"shared-devices", Severity::note, "", ""});
+    made.plan.explanation.reports.push_back({"shared-devices", Severity::note, "", ""});
     CHECK(made.breach("local-rank").empty());
     made.value("LOCAL_RANK") = std::string("1");
     CHECK_THAT(made.breach("local-rank"), ContainsSubstring("1 on every rank"));
@@ -147,7 +149,8 @@ TEST_CASE("each law finds the plan that breaks it") {
     CHECK(made.breach("identity") == "rank 1 finds NODE_RANK=1, which must be 0");
   }
   SECTION("a name that is missing") {
-    std::erase_if(made.plan.env, [](const Setting& one) { return one.name == "WORLD_SIZE"; });
+    std::erase_if(made.plan.environment.settings,
+                  [](const Setting& one) { return one.name == "WORLD_SIZE"; });
     CHECK(made.breach("identity") == "rank 0 finds WORLD_SIZE not set, which must be 2");
   }
   SECTION("without torchrun's mark Lightning reads the batch system's names") {
@@ -167,12 +170,12 @@ TEST_CASE("each law finds the plan that breaks it") {
     CHECK(made.breach("identity") == "ranks find PMI_RANK=99999 of another launch");
   }
   SECTION("the launcher's own rank is removed") {
-    made.plan.removed = {"HPCLAUNCH_LOCAL_RANK"};
+    made.plan.environment.removed = {"HPCLAUNCH_LOCAL_RANK"};
     CHECK_THAT(made.breach("identity"), ContainsSubstring("does not find the rank that local"));
   }
   SECTION("another plan the second time") {
     Plan again = made.plan;
-    again.env.pop_back();
+    again.environment.settings.pop_back();
     CHECK_FALSE(made.breach("repeatable", &again).empty());
   }
 }

@@ -24,7 +24,7 @@ Value value(FuzzedDataProvider& from, const Plan& plan) {
   if (from.ConsumeBool()) return text(from);
   if (from.ConsumeBool()) return static_cast<RankFact>(from.ConsumeIntegralInRange(0, 3));
   PerRank each;
-  for (const NodeClass& one : plan.classes) {
+  for (const NodeClass& one : plan.placement.classes) {
     each.items.emplace_back();
     for (std::size_t r = 0; r < one.ranks.size(); ++r) each.items.back().push_back(text(from));
   }
@@ -34,18 +34,20 @@ Value value(FuzzedDataProvider& from, const Plan& plan) {
 Plan plan_of(FuzzedDataProvider& from) {
   Plan plan;
   for (int c = from.ConsumeIntegralInRange(1, 3); c > 0; --c)
-    plan.classes.push_back({std::vector<RankPlan>(from.ConsumeIntegralInRange(1U, 4U)), 0});
+    plan.placement.classes.push_back(
+        {std::vector<RankPlan>(from.ConsumeIntegralInRange(1U, 4U)), 0});
   for (int runs = from.ConsumeIntegralInRange(1, 3); runs > 0; --runs) {
-    const int last = static_cast<int>(plan.classes.size()) - 1;
-    plan.layout.push_back(
+    const int last = static_cast<int>(plan.placement.classes.size()) - 1;
+    plan.placement.layout.push_back(
         {from.ConsumeIntegralInRange(0, last), from.ConsumeIntegralInRange(1, 3)});
-    for (int n = plan.layout.back().nodes; n > 0; --n) plan.hosts.push_back("n" + text(from));
+    for (int n = plan.placement.layout.back().nodes; n > 0; --n)
+      plan.hosts.names.push_back("n" + text(from));
   }
-  plan.verify = static_cast<Verify>(from.ConsumeIntegralInRange(0, 2));
-  plan.image = text(from);
-  plan.directory = text(from);
+  plan.supervision.verify = static_cast<Verify>(from.ConsumeIntegralInRange(0, 2));
+  plan.launch.image = text(from);
+  plan.launch.directory = text(from);
   for (int d = from.ConsumeIntegralInRange(0, 2); d > 0; --d)
-    plan.make_dirs.push_back("/" + text(from));
+    plan.environment.make_dirs.push_back("/" + text(from));
   std::map<std::string, Value> env;
   for (int v = from.ConsumeIntegralInRange(0, 5); v > 0; --v) {
     std::string name = text(from);
@@ -53,7 +55,8 @@ Plan plan_of(FuzzedDataProvider& from) {
     if (!name.empty()) env[name] = value(from, plan);
   }
   for (const auto& [name, one] : env)
-    plan.env.push_back({name, {Decision{Layer::computed, one, {}, "for the test"}}});
+    plan.environment.settings.push_back(
+        {name, {Decision{Layer::computed, one, {}, "for the test"}}});
   return plan;
 }
 
@@ -61,10 +64,11 @@ void check(const Plan& plan, const std::string& wire, const RankPlace& place) {
   const test::RankResult got = test::run_rank(wire, place.rank);
   expect(got.fault.empty() && !got.beyond, "the shim reads the plan", wire);
   expect(got.place.node == place.node && got.place.local == place.local, "the place", wire);
-  const std::set<std::string> wanted(plan.make_dirs.begin(), plan.make_dirs.end());
+  const std::set<std::string> wanted(plan.environment.make_dirs.begin(),
+                                     plan.environment.make_dirs.end());
   const std::set<std::string> made(got.directories.begin(), got.directories.end());
   expect(made == wanted, "the directories", wire);
-  for (const Setting& one : plan.env) {
+  for (const Setting& one : plan.environment.settings) {
     const std::string entry = one.name + "=" + value_on(one.value(), place);
     const bool constant = std::holds_alternative<std::string>(one.value());
     const auto named = [&](const std::string& e) { return e.starts_with(one.name + "="); };
@@ -84,10 +88,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   expect(std::ranges::all_of(*wire, [](char c) { return c > ' ' && c <= '~'; }),
          "a launcher can carry the plan", *wire);
   RankPlace place;
-  for (const NodeRun& run : plan.layout)
+  for (const NodeRun& run : plan.placement.layout)
     for (int n = 0; n < run.nodes; ++n, ++place.node) {
       place.node_class = run.node_class;
-      const auto& ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks;
+      const auto& ranks = plan.placement.classes[static_cast<std::size_t>(run.node_class)].ranks;
       place.local_size = static_cast<int>(ranks.size());
       for (place.local = 0; place.local < place.local_size; ++place.local, ++place.rank)
         check(plan, *wire, place);

@@ -10,13 +10,14 @@ namespace {
 
 Plan plan_for(const std::string& launcher, const std::vector<std::string>& args) {
   Plan plan = two_nodes();
-  plan.launcher = launcher;
+  plan.launch.launcher = launcher;
   const bool binds = find_launcher(launcher)->traits.binds_sets;
-  plan.bind_via = binds ? BindVia::launcher : BindVia::shim;
-  plan.launcher_args = args;
-  plan.env = {Setting{"MASTER_PORT", {Decision{Layer::builtin, std::string("29500"), {}, ""}}},
-              Setting{"MY_TOKEN", {Decision{Layer::command_line, std::string("abc"), {}, ""}}},
-              Setting{"RANK", {Decision{Layer::computed, RankFact::rank, {}, ""}}}};
+  plan.placement.bind_via = binds ? BindVia::launcher : BindVia::shim;
+  plan.launch.launcher_args = args;
+  plan.environment.settings = {
+      Setting{"MASTER_PORT", {Decision{Layer::builtin, std::string("29500"), {}, ""}}},
+      Setting{"MY_TOKEN", {Decision{Layer::command_line, std::string("abc"), {}, ""}}},
+      Setting{"RANK", {Decision{Layer::computed, RankFact::rank, {}, ""}}}};
   return plan;
 }
 
@@ -163,20 +164,20 @@ TEST_CASE("what follows from another binding depends on who binds and who compar
   Plan plan = plan_for("slurm", {"--cpu-bind=cores"});
   const auto found = [&] { return arg_clashes(plan).at(0); };
   CHECK_THAT(found().message, ContainsSubstring("rebinds"));
-  plan.verify = Verify::off;
+  plan.supervision.verify = Verify::off;
   CHECK_THAT(found().message, ContainsSubstring("does not compare"));
-  plan.verify = Verify::strict;
+  plan.supervision.verify = Verify::strict;
   CHECK(is_fatal(found()));
-  plan.bind_via = BindVia::shim;
+  plan.placement.bind_via = BindVia::shim;
   CHECK_FALSE(is_fatal(found()));
   CHECK_THAT(found().message, ContainsSubstring("shim then binds"));
-  plan.bind_via = BindVia::none;
+  plan.placement.bind_via = BindVia::none;
   CHECK_THAT(found().message, ContainsSubstring("despite --bind-via none"));
-  plan.launcher_args = {"--cpu-bind=none"};
+  plan.launch.launcher_args = {"--cpu-bind=none"};
   CHECK(arg_clashes(plan).empty());
-  plan.bind_via = BindVia::shim;
+  plan.placement.bind_via = BindVia::shim;
   CHECK(arg_clashes(plan).empty());
-  plan.launcher_args = {"-c", "4"};
+  plan.launch.launcher_args = {"-c", "4"};
   CHECK_FALSE(is_fatal(found()));
 }
 
@@ -196,7 +197,7 @@ TEST_CASE("who reads the ranks' standard error misses it", "[launcher][clash]") 
            {"hydra", {"-errfile-pattern", "e"}}}) {
     Plan plan = plan_for(launcher, args);
     CHECK(arg_clashes(plan).empty());
-    plan.supervise = true;
+    plan.supervision.supervise = true;
     REQUIRE(arg_clashes(plan).size() == 1);
     CHECK_FALSE(is_fatal(arg_clashes(plan).front()));
   }
@@ -207,7 +208,7 @@ TEST_CASE("a step with fewer devices than the plan uses is said, as many are not
   const auto found = [](const char* arg) {
     Plan plan = plan_for("slurm", {arg});
     for (int r = 0; r < 4; ++r)
-      plan.classes[0].ranks[static_cast<std::size_t>(r)].units = {{r, r, -1}};
+      plan.placement.classes[0].ranks[static_cast<std::size_t>(r)].units = {{r, r, -1}};
     return arg_clashes(plan).size();
   };
   for (const char* arg : {"--gres=gpu:1", "--gres=gpu", "--gres=gpu:a100:3", "--gres=nic:8",
@@ -226,7 +227,7 @@ TEST_CASE("what is advised instead is something that works", "[launcher][clash]"
   CHECK(advice({"-x", "RANK=1"}) == "omit it");
   CHECK(advice({"-x", "HPCLAUNCH_PLAN=1"}) == "omit it");
   Plan plan = plan_for("openmpi", {"--output-filename", "d"});
-  plan.supervise = true;
+  plan.supervision.supervise = true;
   CHECK(arg_clashes(plan).empty());  // which shows all output, too
 }
 

@@ -12,9 +12,9 @@ using namespace lines;
 
 TEST_CASE("PALS: the whole line", "[launcher][pals]") {
   Plan plan = two_nodes();
-  plan.output.label = true;
-  plan.profile_args = {"--pmi=pmix", "--no-transfer"};
-  plan.launcher_args = {"--mem-bind", "none"};
+  plan.supervision.output.label = true;
+  plan.launch.profile_args = {"--pmi=pmix", "--no-transfer"};
+  plan.launch.launcher_args = {"--mem-bind", "none"};
   CHECK(head("pals", plan) ==
         "/opt/bin/pals\n--np\n8\n--ppn\n4\n--hosts\nnode1,node2\n"
         "--cpu-bind\nlist:0-6:8-14,40:16-22:24-30\n--envall\n--abort-on-failure\n--line-buffer\n"
@@ -23,9 +23,9 @@ TEST_CASE("PALS: the whole line", "[launcher][pals]") {
 
 TEST_CASE("srun: the whole line", "[launcher][slurm]") {
   Plan plan = two_nodes();
-  plan.output.label = true;
-  plan.profile_args = {"--mpi=cray_shasta"};
-  plan.launcher_args = {"--time", "5"};
+  plan.supervision.output.label = true;
+  plan.launch.profile_args = {"--mpi=cray_shasta"};
+  plan.launch.launcher_args = {"--time", "5"};
   CHECK(head("slurm", plan) ==
         "/opt/bin/slurm\n--nodes=2\n--ntasks=8\n--ntasks-per-node=4\n--nodelist=node1,node2\n"
         "--distribution=block\n--cpu-bind=mask_cpu:0x7f,0x10000007f00,0x7f0000,0x7f000000\n"
@@ -35,9 +35,9 @@ TEST_CASE("srun: the whole line", "[launcher][slurm]") {
 
 TEST_CASE("flux run: the whole line", "[launcher][flux]") {
   Plan plan = two_nodes();
-  plan.output.label = true;
-  plan.profile_args = {"-o", "mpibind=off"};
-  plan.launcher_args = {"--setattr=x=y"};
+  plan.supervision.output.label = true;
+  plan.launch.profile_args = {"-o", "mpibind=off"};
+  plan.launch.launcher_args = {"--setattr=x=y"};
   CHECK(head("flux", plan) ==
         "/opt/bin/flux\nrun\n-N\n2\n-n\n8\n-x\n--requires=host:node1,node2\n"
         "-o\ncpu-affinity=map:0-6;8-14,40;16-22;24-30\n-o\ngpu-affinity=off\n"
@@ -46,8 +46,8 @@ TEST_CASE("flux run: the whole line", "[launcher][flux]") {
 
 TEST_CASE("Hydra passes the profile's flags before those that were typed", "[launcher][hydra]") {
   Plan plan = two_nodes();
-  plan.profile_args = {"-iface", "ib0"};
-  plan.launcher_args = {"-launcher", "fork"};
+  plan.launch.profile_args = {"-iface", "ib0"};
+  plan.launch.launcher_args = {"-launcher", "fork"};
   CHECK_THAT(head("hydra", plan), ContainsSubstring("\n-iface\nib0\n-launcher\nfork"));
 }
 
@@ -58,13 +58,13 @@ TEST_CASE("the job's own nodes need no list of hosts", "[launcher]") {
     INFO(launcher);
     Plan plan = two_nodes();
     const std::string listed = head(launcher, plan);
-    plan.whole_allocation = true;
+    plan.hosts.whole_allocation = true;
     CHECK(head(launcher, plan) == without(listed, piece));
     // Too long for a list, and none is needed.
-    plan.hosts = std::vector<std::string>(20'000, "a-host-name-of-some-length");
-    plan.layout = {NodeRun{0, 20'000}};
+    plan.hosts.names = std::vector<std::string>(20'000, "a-host-name-of-some-length");
+    plan.placement.layout = {NodeRun{0, 20'000}};
     CHECK(render(launcher, plan));
-    plan.whole_allocation = false;
+    plan.hosts.whole_allocation = false;
     CHECK_THAT(refusal(launcher, plan).message, ContainsSubstring("20000 hosts"));
   }
 }
@@ -76,24 +76,24 @@ TEST_CASE("a launcher that shall not bind is told so", "[launcher]") {
     INFO(launcher);
     Plan plan = two_nodes();
     for (const BindVia via : {BindVia::shim, BindVia::none}) {
-      plan.bind_via = via;
+      plan.placement.bind_via = via;
       CHECK_THAT(head(launcher, plan), ContainsSubstring(none));
     }
-    plan.bind_via = BindVia::launcher;
-    plan.classes[0].ranks[2].cpus = {};  // a rank without CPUs: no list could say that
+    plan.placement.bind_via = BindVia::launcher;
+    plan.placement.classes[0].ranks[2].cpus = {};  // a rank without CPUs: no list could say that
     CHECK_THAT(head(launcher, plan), ContainsSubstring(none));
   }
 }
 
 TEST_CASE("the profile's own flags bind where the launcher deals the GPUs", "[launcher][slurm]") {
   Plan plan = two_nodes();
-  plan.gpu_view = "launcher";
-  plan.profile_args = {"-c7", "--gpus-per-task=1", "--gpu-bind=closest"};
+  plan.placement.gpu_view = "launcher";
+  plan.launch.profile_args = {"-c7", "--gpus-per-task=1", "--gpu-bind=closest"};
   CHECK(head("slurm", plan) ==
         "/opt/bin/slurm\n--nodes=2\n--ntasks=8\n--ntasks-per-node=4\n--nodelist=node1,node2\n"
         "--distribution=block\n--export=ALL\n--kill-on-bad-exit=1\n--wait=0\n"
         "-c7\n--gpus-per-task=1\n--gpu-bind=closest\n--");
-  plan.profile_args = {"-o", "gpu-affinity=per-task"};
+  plan.launch.profile_args = {"-o", "gpu-affinity=per-task"};
   const std::string line = head("flux", plan);
   CHECK(line.find("cpu-affinity") == std::string::npos);
   CHECK(line.find("gpu-affinity=off") == std::string::npos);
@@ -101,9 +101,9 @@ TEST_CASE("the profile's own flags bind where the launcher deals the GPUs", "[la
 
 TEST_CASE("srun is told about GPUs only where there are some", "[launcher][slurm]") {
   Plan plan = two_nodes();
-  plan.gpu_view = "own";
+  plan.placement.gpu_view = "own";
   CHECK_THAT(head("slurm", plan), ContainsSubstring("\n--gpu-bind=none\n"));
-  plan.gpu_view = "";
+  plan.placement.gpu_view = "";
   CHECK(head("slurm", plan).find("gpu") == std::string::npos);
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("a flag that is given replaces ours of its name", "[launcher]") {
     INFO(one.launcher << " " << fmt::format("{}", fmt::join(one.given, " ")));
     Plan plan = two_nodes();
     CHECK_THAT(head(one.launcher, plan), ContainsSubstring(one.ours));
-    for (auto* where : {&plan.profile_args, &plan.launcher_args}) {
+    for (auto* where : {&plan.launch.profile_args, &plan.launch.launcher_args}) {
       *where = one.given;
       const std::string line = head(one.launcher, plan);
       CHECK(line.find(one.ours) == std::string::npos);
@@ -151,11 +151,11 @@ TEST_CASE("a flag that is given replaces ours of its name", "[launcher]") {
   }
   // Names that only begin alike are other options.
   Plan plan = two_nodes();
-  plan.profile_args = {"--export-file=0", "--nodes-x", "--waiting", "--gpu-bindings=1"};
+  plan.launch.profile_args = {"--export-file=0", "--nodes-x", "--waiting", "--gpu-bindings=1"};
   const std::string line = head("slurm", plan);
   for (const char* ours : {"--export=ALL", "--nodes=2", "--wait=0", "--gpu-bind=none"})
     CHECK_THAT(line, ContainsSubstring(ours));
-  plan.profile_args = {"-o", "cpu-affinity-x=1", "-o"};
+  plan.launch.profile_args = {"-o", "cpu-affinity-x=1", "-o"};
   CHECK_THAT(head("flux", plan), ContainsSubstring("cpu-affinity=map:"));
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("uneven nodes: what a launcher deals by itself passes, the rest is ref
 TEST_CASE("srun orders its nodes, so a list in another order is refused", "[launcher][slurm]") {
   Plan plan = two_nodes();
   const auto order = [&](std::string a, std::string b) {
-    plan.hosts = {std::move(a), std::move(b)};
+    plan.hosts.names = {std::move(a), std::move(b)};
     return bool(render("slurm", plan));
   };
   CHECK(order("n9", "n10"));
@@ -214,13 +214,13 @@ TEST_CASE("srun orders its nodes, so a list in another order is refused", "[laun
   CHECK(refusal("slurm", plan).message ==
         "srun orders nodes by name and would put n23456789012345678901234567890 before "
         "n123456789012345678901234567890");
-  plan.whole_allocation = true;  // in srun's own order already
+  plan.hosts.whole_allocation = true;  // in srun's own order already
   CHECK(render("slurm", plan));
 }
 
 TEST_CASE("Hydra's proxies follow srun's order where srun starts them", "[launcher][hydra]") {
   Plan plan = two_nodes();
-  plan.hosts = {"n10", "n9"};
+  plan.hosts.names = {"n10", "n9"};
   const auto passes = [&](bool uses_srun) {
     return bool(find_launcher("hydra")->render(plan, {"/m", "", uses_srun}, "/s"));
   };
@@ -228,13 +228,13 @@ TEST_CASE("Hydra's proxies follow srun's order where srun starts them", "[launch
   CHECK_FALSE(passes(true));
   CHECK_THAT(find_launcher("hydra")->render(plan, {"/m", "", true}, "/s").error().hint,
              ContainsSubstring("-launcher"));
-  plan.launcher_args = {"-launcher", "ssh"};
+  plan.launch.launcher_args = {"-launcher", "ssh"};
   CHECK(passes(true));
-  plan.launcher_args.clear();
-  plan.whole_allocation = true;
+  plan.launch.launcher_args.clear();
+  plan.hosts.whole_allocation = true;
   CHECK(passes(true));
-  plan.whole_allocation = false;
-  plan.hosts = {"n9", "n10"};
+  plan.hosts.whole_allocation = false;
+  plan.hosts.names = {"n9", "n10"};
   CHECK(passes(true));
 }
 
@@ -287,7 +287,7 @@ TEST_CASE("the binding reads back as the plan's CPUs, one set for each local ran
   for (int round = 0; round < 300; ++round) {
     Plan plan = two_nodes();
     const NodeClass ranks = random_ranks(engine);
-    plan.classes = {ranks};
+    plan.placement.classes = {ranks};
     const auto pals = cut(value(head("pals", plan), "--cpu-bind\nlist:"), ':');
     const auto masks = cut(value(head("slurm", plan), "--cpu-bind=mask_cpu:"), ',');
     const auto flux = cut(value(head("flux", plan), "cpu-affinity=map:"), ';');

@@ -34,12 +34,12 @@ inline NodeClass so_many(int ranks) {
 
 inline Plan two_nodes() {
   Plan plan;
-  plan.hosts = {"node1", "node2"};
-  plan.classes = {ranks_on({"0-6", "8-14,40", "16-22", "24-30"})};
-  plan.layout = {NodeRun{0, 2}};
-  plan.bind_via = BindVia::launcher;
-  plan.gpu_view = "all";
-  plan.command = {"/usr/bin/python3", "-c", "print('a b;c')", "", "--", "$HOME\n*", "\xff"};
+  plan.hosts.names = {"node1", "node2"};
+  plan.placement.classes = {ranks_on({"0-6", "8-14,40", "16-22", "24-30"})};
+  plan.placement.layout = {NodeRun{0, 2}};
+  plan.placement.bind_via = BindVia::launcher;
+  plan.placement.gpu_view = "all";
+  plan.launch.command = {"/usr/bin/python3", "-c", "print('a b;c')", "", "--", "$HOME\n*", "\xff"};
   return plan;
 }
 
@@ -60,11 +60,11 @@ inline NodeClass random_ranks(std::mt19937& engine) {
 /// Nodes with so many ranks each, bound by the shim.
 inline Plan uneven(const std::vector<int>& ranks) {
   Plan plan;
-  plan.command = {"/bin/true"};
+  plan.launch.command = {"/bin/true"};
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    plan.hosts.push_back(fmt::format("n{}", i));
-    plan.classes.push_back(so_many(ranks[i]));
-    plan.layout.push_back({static_cast<int>(i), 1});
+    plan.hosts.names.push_back(fmt::format("n{}", i));
+    plan.placement.classes.push_back(so_many(ranks[i]));
+    plan.placement.layout.push_back({static_cast<int>(i), 1});
   }
   return plan;
 }
@@ -80,11 +80,11 @@ inline Result<Argv> render(const std::string& launcher, const Plan& plan) {
 inline std::string head(const std::string& launcher, const Plan& plan) {
   const auto argv = render(launcher, plan);
   if (!argv) FAIL(argv.error().message);
-  const std::size_t tail = plan.command.size() + 1;
+  const std::size_t tail = plan.launch.command.size() + 1;
   REQUIRE(argv->size() > tail);
   const auto at = argv->end() - static_cast<std::ptrdiff_t>(tail);
   REQUIRE(*at == "/opt/shim");
-  REQUIRE(std::equal(at + 1, argv->end(), plan.command.begin(), plan.command.end()));
+  REQUIRE(std::equal(at + 1, argv->end(), plan.launch.command.begin(), plan.launch.command.end()));
   return fmt::format("{}", fmt::join(argv->begin(), at, "\n"));
 }
 

@@ -12,16 +12,16 @@ namespace {
 const std::vector<std::string> kMany(20'000, "a-host-name-of-some-length");
 
 Plan shim_binds(Plan plan) {
-  plan.bind_via = BindVia::shim;
-  plan.whole_allocation = true;
+  plan.placement.bind_via = BindVia::shim;
+  plan.hosts.whole_allocation = true;
   return plan;
 }
 
 Plan labelled() {
   Plan plan = shim_binds(two_nodes());
-  plan.output.label = true;
-  plan.forward = {"HPCLAUNCH_PLAN", "PATH"};
-  plan.launcher_args = {"--own", "flag"};
+  plan.supervision.output.label = true;
+  plan.environment.forward = {"HPCLAUNCH_PLAN", "PATH"};
+  plan.launch.launcher_args = {"--own", "flag"};
   return plan;
 }
 
@@ -48,11 +48,11 @@ std::string after(const std::string& line, const std::string& option) {
 std::vector<std::string> planned_hosts(const Plan& plan) {
   std::vector<std::string> result;
   std::size_t host = 0;
-  for (const NodeRun& run : plan.layout)
+  for (const NodeRun& run : plan.placement.layout)
     for (int n = 0; n < run.nodes; ++n, ++host)
       for (std::size_t r = 0;
-           r < plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size(); ++r)
-        result.emplace_back(plan.hosts[host]);
+           r < plan.placement.classes[static_cast<std::size_t>(run.node_class)].ranks.size(); ++r)
+        result.emplace_back(plan.hosts.names[host]);
   return result;
 }
 
@@ -86,8 +86,8 @@ Plan random_plan(std::mt19937& engine, bool fills) {
   else
     for (int& count : ranks) count = 1 + below(8);
   Plan plan = shim_binds(uneven(ranks));
-  for (std::size_t i = 0; i < plan.hosts.size(); ++i)
-    plan.hosts[i] = fmt::format("x{}c{}", below(1000), i);
+  for (std::size_t i = 0; i < plan.hosts.names.size(); ++i)
+    plan.hosts.names[i] = fmt::format("x{}c{}", below(1000), i);
   return plan;
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("jsrun: the whole line, with and without devices", "[launcher][jsrun]"
         "/opt/bin/"
         "jsrun\n-n\n2\n-r\n1\n-a\n4\n-c\nALL_CPUS\n-g\nALL_GPUS\n-b\nnone\n-d\npacked\n-X\n1\n"
         "--stdio_mode\nprepended\n--own\nflag");
-  plan.gpu_view.clear();
+  plan.placement.gpu_view.clear();
   CHECK(head("jsrun", plan) == without(head("jsrun", labelled()), "\n-g\nALL_GPUS"));
 }
 
@@ -156,15 +156,15 @@ TEST_CASE("uneven nodes by the names of the hosts, by counts, or refused", "[lau
   CHECK_THAT(jsrun.hint, ContainsSubstring("-n 3 or -n 6"));
 
   Plan by_file = plan;
-  by_file.launcher_args = {"-machinefile", "f"};
+  by_file.launch.launcher_args = {"-machinefile", "f"};
   CHECK(head("intelmpi", by_file) == "/opt/bin/intelmpi\n-n\n6\n-genvall\n-machinefile\nf");
-  by_file.launcher_args = {"-U", "f"};
+  by_file.launch.launcher_args = {"-U", "f"};
   CHECK(head("jsrun", by_file) == "/opt/bin/jsrun\n-X\n1\n-U\nf");
 }
 
 TEST_CASE("jsrun cannot be held to some of the job's nodes", "[launcher][jsrun]") {
   Plan plan = shim_binds(two_nodes());
-  plan.whole_allocation = false;
+  plan.hosts.whole_allocation = false;
   CHECK_THAT(refusal("jsrun", plan).hint, ContainsSubstring("-U"));
 }
 
@@ -176,33 +176,33 @@ TEST_CASE("a list of hosts that is too long goes by a file, or is refused", "[la
                                          {"hydra", "-f"}}) {
     INFO(launcher);
     Plan plan = shim_binds(two_nodes());
-    plan.hosts = kMany;
-    plan.layout = {NodeRun{0, 20'000}};
+    plan.hosts.names = kMany;
+    plan.placement.layout = {NodeRun{0, 20'000}};
     const Error error = refusal(launcher, plan);
     CHECK_THAT(error.message, ContainsSubstring("20000 hosts"));
     CHECK_THAT(error.hint, ContainsSubstring("--hostfile FILE"));
-    plan.hosts_file = "/home/me/hosts";
+    plan.hosts.file = "/home/me/hosts";
     const std::string line = head(launcher, plan);
     CHECK(after(line, option) == "/home/me/hosts");
     CHECK(line.find("a-host-name") == std::string::npos);
     for (const std::string& word : words(line)) CHECK(word.size() < 131'072);
-    plan.classes.push_back(so_many(1));
-    plan.layout = {NodeRun{0, 19'999}, NodeRun{1, 1}};
+    plan.placement.classes.push_back(so_many(1));
+    plan.placement.layout = {NodeRun{0, 19'999}, NodeRun{1, 1}};
     CHECK_THAT(refusal(launcher, plan).message, ContainsSubstring("no numbers of ranks"));
   }
   Plan plan = shim_binds(two_nodes());
-  plan.hosts = kMany;
-  plan.layout = {NodeRun{0, 20'000}};
+  plan.hosts.names = kMany;
+  plan.placement.layout = {NodeRun{0, 20'000}};
   CHECK(render("jsrun", plan));  // names none
 }
 
 TEST_CASE("Open MPI 4 names each host once where a name for each rank would be too long",
           "[launcher][openmpi]") {
   Plan plan = shim_binds(uneven({1}));
-  plan.classes = {so_many(64)};
-  plan.hosts = {};
-  for (int i = 0; i < 1000; ++i) plan.hosts.push_back(fmt::format("nid{:06}", i));
-  plan.layout = {NodeRun{0, 1000}};
+  plan.placement.classes = {so_many(64)};
+  plan.hosts.names = {};
+  for (int i = 0; i < 1000; ++i) plan.hosts.names.push_back(fmt::format("nid{:06}", i));
+  plan.placement.layout = {NodeRun{0, 1000}};
   const std::string line = head("openmpi 4.1.4", plan);
   CHECK(dealt(after(line, "--host")) == planned_hosts(plan));
   CHECK(after(line, "--map-by") == "ppr:64:node");
@@ -246,13 +246,13 @@ TEST_CASE("a given flag replaces ours of its name under every launcher", "[launc
     INFO(one.launcher << " " << fmt::format("{}", fmt::join(one.given, " ")));
     Plan plan = shim_binds(two_nodes());
     CHECK_THAT(head(one.launcher, plan), ContainsSubstring(one.ours));
-    plan.launcher_args = one.given;
+    plan.launch.launcher_args = one.given;
     const std::string line = head(one.launcher, plan);
     CHECK(line.find(one.ours) == std::string::npos);
     CHECK_THAT(line, ContainsSubstring(fmt::format("{}", fmt::join(one.given, "\n"))));
   }
   Plan plan = shim_binds(two_nodes());  // words that only begin alike
-  plan.launcher_args = {"-nameserver", "h", "-nolocal", "-fast"};
+  plan.launch.launcher_args = {"-nameserver", "h", "-nolocal", "-fast"};
   CHECK_THAT(head("hydra", plan), ContainsSubstring("\n-n\n8") && ContainsSubstring("node1:4"));
 }
 
@@ -273,7 +273,7 @@ TEST_CASE("every rank sits on its planned host, as the line reads by itself", "[
     const Plan fills = random_plan(engine, true);
     for (const char* launcher : {"intelmpi", "pals"}) {
       Plan plan = fills;
-      plan.whole_allocation = false;
+      plan.hosts.whole_allocation = false;
       const std::string line = head(launcher, plan);
       const bool pals = launcher == std::string("pals");
       REQUIRE(filled(after(line, pals ? "--hosts" : "-hosts"),
@@ -288,7 +288,7 @@ TEST_CASE("Hydra's binding reads back as the plan's CPUs on random plans", "[lau
   for (int round = 0; round < 300; ++round) {
     Plan plan = two_nodes();
     const NodeClass ranks = random_ranks(engine);
-    plan.classes = {ranks};
+    plan.placement.classes = {ranks};
     const std::string value = after(head("hydra", plan), "-bind-to");
     REQUIRE(value.rfind("user:", 0) == 0);
     const auto sets = words(value.substr(5), ',');
@@ -358,9 +358,9 @@ TEST_CASE("each launcher's termination policy", "[launcher][termination]") {
 TEST_CASE("srun in a step shares its nodes with that", "[launcher][slurm]") {
   Plan plan = two_nodes();
   CHECK(head("slurm", plan).find("--overlap") == std::string::npos);
-  plan.inside_step = true;
+  plan.launch.inside_step = true;
   CHECK_THAT(head("slurm", plan), ContainsSubstring("\n--overlap\n"));
-  plan.launcher_args = {"--overlap"};
+  plan.launch.launcher_args = {"--overlap"};
   const auto all = words(head("slurm", plan));
   CHECK(std::count(all.begin(), all.end(), "--overlap") == 1);
 }
@@ -403,14 +403,15 @@ TEST_CASE("a colon among the program's words is refused where it would begin ano
   for (const Launcher& launcher : launchers()) {
     INFO(launcher.name);
     Plan plan = shim_binds(two_nodes());
-    plan.launcher = std::string(launcher.name);
-    plan.command = {"/bin/echo", "a:b", "::"};
-    CHECK(render(plan.launcher, plan));
-    plan.command.emplace_back(":");
+    plan.launch.launcher = std::string(launcher.name);
+    plan.launch.command = {"/bin/echo", "a:b", "::"};
+    CHECK(render(plan.launch.launcher, plan));
+    plan.launch.command.emplace_back(":");
     INFO(
         "expected: refused. A launcher for which \":\" separates nothing (finish() without colons) "
         "is added to kNoSeparator in tests/launcher/mpi_lines_test.cpp");
-    CHECK(bool(render(plan.launcher, plan)) == std::ranges::count(kNoSeparator, plan.launcher) > 0);
+    CHECK(bool(render(plan.launch.launcher, plan)) ==
+          std::ranges::count(kNoSeparator, plan.launch.launcher) > 0);
   }
 }
 
@@ -420,10 +421,10 @@ TEST_CASE("an address of IPv6 is refused where it would be read as a host and a 
   for (const Launcher& launcher : launchers()) {
     INFO(launcher.name);
     Plan plan = shim_binds(two_nodes());
-    plan.launcher = std::string(launcher.name);
-    plan.hosts = {"fe80::1", "fe80::2"};
-    const auto argv = render(plan.launcher, plan);
-    if (plan.launcher == "local") continue;
+    plan.launch.launcher = std::string(launcher.name);
+    plan.hosts.names = {"fe80::1", "fe80::2"};
+    const auto argv = render(plan.launch.launcher, plan);
+    if (plan.launch.launcher == "local") continue;
     REQUIRE_FALSE(argv);
     CHECK_THAT(argv.error().message, ContainsSubstring("fe80::1"));
   }

@@ -10,7 +10,7 @@ namespace {
 
 Plan two_nodes() {
   Plan plan;
-  plan.hosts = {"node1", "node2"};
+  plan.hosts.names = {"node1", "node2"};
   NodeClass one;
   for (int r = 0; r < 4; ++r) {
     RankPlan rank;
@@ -18,10 +18,10 @@ Plan two_nodes() {
     rank.cpus.add(32 + 8 * r);
     one.ranks.push_back(rank);
   }
-  plan.classes = {one};
-  plan.layout = {NodeRun{0, 2}};
-  plan.bind_via = BindVia::launcher;
-  plan.command = {"/usr/bin/python3", "train.py", "a b;c", "", "-n"};
+  plan.placement.classes = {one};
+  plan.placement.layout = {NodeRun{0, 2}};
+  plan.placement.bind_via = BindVia::launcher;
+  plan.launch.command = {"/usr/bin/python3", "train.py", "a b;c", "", "-n"};
   return plan;
 }
 
@@ -207,7 +207,8 @@ TEST_CASE("Hydra's command line carries counts, hosts and one CPU set per local 
   CHECK(after(*argv, "-ppn") == "4");
   const auto sets = read_hydra_binding(after(*argv, "-bind-to"));
   REQUIRE(sets.size() == 4);
-  for (std::size_t r = 0; r < 4; ++r) CHECK(sets[r] == plan.classes[0].ranks[r].cpus.to_vector());
+  for (std::size_t r = 0; r < 4; ++r)
+    CHECK(sets[r] == plan.placement.classes[0].ranks[r].cpus.to_vector());
   const Argv tail(argv->end() - 6, argv->end());
   CHECK(tail == Argv{"/opt/shim", "/usr/bin/python3", "train.py", "a b;c", "", "-n"});
 }
@@ -215,9 +216,9 @@ TEST_CASE("Hydra's command line carries counts, hosts and one CPU set per local 
 TEST_CASE("Hydra binds nothing when the shim does, and passes arguments on before the shim",
           "[launcher][hydra]") {
   Plan plan = two_nodes();
-  plan.bind_via = BindVia::shim;
-  plan.output.label = true;
-  plan.launcher_args = {"-launcher", "fork"};
+  plan.placement.bind_via = BindVia::shim;
+  plan.supervision.output.label = true;
+  plan.launch.launcher_args = {"-launcher", "fork"};
   const auto argv = find_launcher("hydra")->render(plan, {"/m", ""}, "/s");
   REQUIRE(argv);
   CHECK(after(*argv, "-bind-to") == "none");
@@ -229,10 +230,10 @@ TEST_CASE("Hydra binds nothing when the shim does, and passes arguments on befor
 
 TEST_CASE("Hydra deals uneven layouts by the counts in the host list", "[launcher][hydra]") {
   Plan plan = two_nodes();
-  plan.bind_via = BindVia::shim;
-  plan.classes.push_back(NodeClass{{plan.classes[0].ranks[0]}});
-  plan.hosts = {"a", "b", "c"};
-  plan.layout = {NodeRun{0, 2}, NodeRun{1, 1}};
+  plan.placement.bind_via = BindVia::shim;
+  plan.placement.classes.push_back(NodeClass{{plan.placement.classes[0].ranks[0]}});
+  plan.hosts.names = {"a", "b", "c"};
+  plan.placement.layout = {NodeRun{0, 2}, NodeRun{1, 1}};
   const auto argv = find_launcher("hydra")->render(plan, {"/m", ""}, "/s");
   REQUIRE(argv);
   CHECK(after(*argv, "-hosts") == "a:4,b:4,c:1");
@@ -241,23 +242,23 @@ TEST_CASE("Hydra deals uneven layouts by the counts in the host list", "[launche
 
 TEST_CASE("what Hydra cannot do is refused with the way out", "[launcher][hydra]") {
   Plan plan = two_nodes();
-  plan.hosts = std::vector<std::string>(20'000, "a-host-name-of-some-length");
-  plan.layout = {NodeRun{0, 20'000}};
+  plan.hosts.names = std::vector<std::string>(20'000, "a-host-name-of-some-length");
+  plan.placement.layout = {NodeRun{0, 20'000}};
   CHECK_THAT(find_launcher("hydra")->render(plan, {"/m", ""}, "/s").error().message,
              ContainsSubstring("20000 hosts"));
 }
 
 TEST_CASE("the local launcher's line is a command of hpclaunch", "[launcher][local]") {
   Plan plan = two_nodes();
-  plan.hosts = {"here"};
-  plan.layout = {NodeRun{0, 1}};
-  plan.output = {true, "logs", 5};
+  plan.hosts.names = {"here"};
+  plan.placement.layout = {NodeRun{0, 1}};
+  plan.supervision.output = {true, "logs", 5};
   const auto argv = find_launcher("local")->render(plan, {"/bin/hpclaunch", ""}, "/s");
   REQUIRE(argv);
   CHECK(*argv == Argv{"/bin/hpclaunch", "launch-local", "--ranks", "4", "--label", "--log-dir",
                       "logs", "--grace", "5", "--", "/s", "/usr/bin/python3", "train.py", "a b;c",
                       "", "-n"});
-  plan.launcher_args = {"-x"};
+  plan.launch.launcher_args = {"-x"};
   CHECK_FALSE(find_launcher("local")->render(plan, {"/bin/hpclaunch", ""}, "/s"));
 }
 

@@ -33,9 +33,10 @@ TEST_CASE("what programs read out of it", "[model][plan_json]") {
 
 TEST_CASE("every kind of value", "[model][plan_json]") {
   Plan plan = test::two_ranks().plan;
-  plan.env = {{"A", {{Layer::builtin, Unset{}, {}, ""}}},
-              {"B", {{Layer::computed, RankFact::local_size, {"f", 3, 4, "/p"}, "w"}}},
-              {"C", {{Layer::computed, PerRank{{{"x", "\xff"}, {"y"}}}, {"f"}, "w"}}}};
+  plan.environment.settings = {
+      {"A", {{Layer::builtin, Unset{}, {}, ""}}},
+      {"B", {{Layer::computed, RankFact::local_size, {"f", 3, 4, "/p"}, "w"}}},
+      {"C", {{Layer::computed, PerRank{{{"x", "\xff"}, {"y"}}}, {"f"}, "w"}}}};
   const json env = json::parse(plan_to_json(plan))["env"];
   CHECK(env[0]["value"].is_null());
   CHECK(env[0]["history"][0]["where"].is_null());
@@ -47,9 +48,9 @@ TEST_CASE("every kind of value", "[model][plan_json]") {
 
 TEST_CASE("bytes that are not UTF-8 go as base64", "[model][plan_json]") {
   Plan plan = test::two_ranks().plan;
-  plan.command = {"/bin/echo", "\xff", "a\xfe", "ab\xfd", "abc\xfc"};
-  plan.hosts = {"h\xff"};
-  plan.wire = "\xc3";
+  plan.launch.command = {"/bin/echo", "\xff", "a\xfe", "ab\xfd", "abc\xfc"};
+  plan.hosts.names = {"h\xff"};
+  plan.environment.wire = "\xc3";
   const json got = json::parse(plan_to_json(plan));
   CHECK(got["command"][1]["bytes"] == "/w==");
   CHECK(got["command"][2]["bytes"] == "Yf4=");
@@ -84,7 +85,7 @@ TEST_CASE("a secret of the user's is not written", "[model][plan_json]") {
   const std::string text = plan_to_json(test::two_ranks().plan);
   CHECK(text.find("hf_abcdef") == std::string::npos);
   Plan plan = test::two_ranks().plan;
-  plan.env = {
+  plan.environment.settings = {
       {"A_TOKEN",
        {{Layer::profile_default, "public", {"f"}, "w"}, {Layer::command_line, "x", {"f"}, "w"}}}};
   const json env = json::parse(plan_to_json(plan))["env"];

@@ -26,13 +26,13 @@ std::vector<std::string> placed(const PlanInput& in) {
   const auto plan = make_plan(in);
   REQUIRE(plan);
   std::vector<std::string> ranks;
-  for (const RankPlan& rank : plan->classes[0].ranks)
+  for (const RankPlan& rank : plan->placement.classes[0].ranks)
     ranks.push_back(fmt::format("{}: {}", fmt::join(devices_of(rank), ","), rank.cpus.to_list()));
   return ranks;
 }
 
 bool said(const Plan& plan, const std::string& rule) {
-  return std::any_of(plan.reports.begin(), plan.reports.end(),
+  return std::any_of(plan.explanation.reports.begin(), plan.explanation.reports.end(),
                      [&](const Diagnostic& report) { return report.id == rule; });
 }
 
@@ -60,21 +60,21 @@ PlanInput blade() {
 
 TEST_CASE("groups keep to NUMA nodes where the numbers allow it", "[plan][devices][groups]") {
   PlanInput in = blade();
-  in.request.devices_per_rank = 2;
+  asked(in).devices_per_rank = 2;
   CHECK(placed(in) == Seats{"4,5: 0-15", "2,3: 16-31", "6,7: 32-47", "0,1: 48-63"});
   // The devices that are left over are those whose neighbours a group has taken.
-  in.request.devices_per_rank = 3;
+  asked(in).devices_per_rank = 3;
   CHECK(placed(in) == Seats{"4,5,2: 0-31", "6,7,0: 32-63"});
   CHECK_FALSE(said(*make_plan(in), "far-from-device"));
   CHECK(said(*make_plan(in), "devices-left"));
-  in.request.devices_per_rank = 5;
+  asked(in).devices_per_rank = 5;
   CHECK(placed(in) == Seats{"4,5,2,3,6: 0-63"});
 }
 
 TEST_CASE("groups that meet on a NUMA node divide its cores", "[plan][devices][groups]") {
   PlanInput in = test::job_on(test::even_machine(1, 3, 4), 1);
   test::add_devices({0, 0, 1, 1, 2, 2}, "nvidia", in.node);
-  in.request.devices_per_rank = 3;
+  asked(in).devices_per_rank = 3;
   CHECK(placed(in) == Seats{"0,1,2: 0-5", "3,4,5: 6-11"});
   CHECK_FALSE(said(*make_plan(in), "far-from-device"));
   in.node.allowed = *CpuSet::parse("4-7");  // all that is near to both
@@ -102,10 +102,10 @@ TEST_CASE("near sets that overlap: a rank that finds its cores taken is reported
   in.node.devices[0].pus = *CpuSet::parse("0-5");
   in.node.devices[1].pus = *CpuSet::parse("3-8");
   in.node.devices[2].pus = *CpuSet::parse("6-11");
-  in.request.ranks_per_node = 2;
+  asked(in).ranks_per_node = 2;
   CHECK(placed(in) == Seats{"0: 0-4", "1: 5-8"});
   CHECK_FALSE(said(*make_plan(in), "far-from-device"));
-  in.request.cores_per_rank = 6;
+  asked(in).cores_per_rank = 6;
   CHECK(placed(in) == Seats{"0: 0-5", "1: 6-11"});
   CHECK(said(*make_plan(in), "far-from-device"));
 }
@@ -113,7 +113,7 @@ TEST_CASE("near sets that overlap: a rank that finds its cores taken is reported
 TEST_CASE("links decide where NUMA nodes do not", "[plan][devices][groups]") {
   PlanInput in = test::job_on(test::even_machine(1, 4, 4), 1);
   test::add_devices({0, 0, 1, 1, 2, 2, 3, 3}, "nvidia", in.node);
-  in.request.devices_per_rank = 4;
+  asked(in).devices_per_rank = 4;
   CHECK(placed(in) == Seats{"0,1,2,3: 0-7", "4,5,6,7: 8-15"});
   in.node.links = {{0, 6, "nvlink", 2}, {2, 4, "nvlink", 2}};
   CHECK(placed(in) == Seats{"0,1,6,7: 0-3,12-15", "2,3,4,5: 4-11"});
@@ -185,17 +185,18 @@ TEST_CASE("ranks are near their devices wherever there are cores enough for it",
     test::Random random(seed);
     PlanInput in = test::job_on(test::random_node(seed), 1);
     if (random.chance(30)) draw_anew(in.node, random);
-    in.request.devices_per_rank = random.in(1, 4);
-    if (random.chance(30)) in.request.ranks_per_node = random.in(1, 3);
-    if (random.chance(30)) in.request.cores_per_rank = random.in(1, 3);
+    asked(in).devices_per_rank = random.in(1, 4);
+    if (random.chance(30)) asked(in).ranks_per_node = random.in(1, 3);
+    if (random.chance(30)) asked(in).cores_per_rank = random.in(1, 3);
     const auto plan = make_plan(in);
     if (!plan) continue;
     ++planned;
-    INFO("seed " << seed << ", " << *in.request.devices_per_rank << " devices, "
+    INFO("seed " << seed << ", " << *in.request->devices_per_rank << " devices, "
                  << plan->world_size() << " ranks");
     std::vector<std::vector<bool>> near;
-    for (const RankPlan& rank : plan->classes[0].ranks) near.push_back(near_cores(in.node, rank));
-    if (!enough(near, in.request.cores_per_rank.value_or(1))) {
+    for (const RankPlan& rank : plan->placement.classes[0].ranks)
+      near.push_back(near_cores(in.node, rank));
+    if (!enough(near, in.request->cores_per_rank.value_or(1))) {
       // Or each rank has near cores only, or all near ones and more.
       bool all = true;
       for (std::size_t r = 0; r < near.size(); ++r) {
@@ -203,7 +204,7 @@ TEST_CASE("ranks are near their devices wherever there are cores enough for it",
         bool every = true;
         for (std::size_t c = 0; c < in.node.cores.size(); ++c) {
           const CpuSet& pus = in.node.cores[c].pus;
-          const bool mine = pus.intersects(plan->classes[0].ranks[r].cpus);
+          const bool mine = pus.intersects(plan->placement.classes[0].ranks[r].cpus);
           only = only && (near[r][c] || !mine);
           every = every && (!near[r][c] || mine || !pus.intersects(in.node.allowed));
         }
@@ -216,10 +217,11 @@ TEST_CASE("ranks are near their devices wherever there are cores enough for it",
     CHECK_FALSE(said(*plan, "far-from-device"));
     int units = 0;
     for (const Device& device : in.node.devices) units += std::max(1, device.subdevices);
-    const bool fewer = plan->world_size() * *in.request.devices_per_rank < units;
+    const bool fewer = plan->world_size() * *in.request->devices_per_rank < units;
     for (std::size_t r = 0; r < near.size() && !fewer; ++r)
       for (std::size_t c = 0; c < in.node.cores.size(); ++c)
-        if (in.node.cores[c].pus.intersects(plan->classes[0].ranks[r].cpus)) CHECK(near[r][c]);
+        if (in.node.cores[c].pus.intersects(plan->placement.classes[0].ranks[r].cpus))
+          CHECK(near[r][c]);
   }
   CHECK(planned > 700);
   CHECK(near_ones > 500);

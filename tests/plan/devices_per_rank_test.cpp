@@ -48,102 +48,102 @@ using Masks = std::vector<std::string>;
 TEST_CASE("a rank gets neighbouring devices, their masks and the cores near them",
           "[plan][devices]") {
   PlanInput in = input({2, 2, 0, 1, 0, 3, 3, 1});
-  in.request.devices_per_rank = 2;
+  asked(in).devices_per_rank = 2;
   const auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(masks(*plan) == Masks{"2,4", "3,7", "0,1", "5,6"});
-  CHECK(plan->gpu_view == "own");
+  CHECK(plan->placement.gpu_view == "own");
   CHECK(constant(*plan, "LOCAL_RANK") == "0");
-  CHECK(plan->classes[0].ranks[1].cpus.to_list() == "4-7");
-  CHECK(plan->classes[0].ranks[1].units.back() == UnitRef{7, 7, -1});
+  CHECK(plan->placement.classes[0].ranks[1].cpus.to_list() == "4-7");
+  CHECK(plan->placement.classes[0].ranks[1].units.back() == UnitRef{7, 7, -1});
   CHECK(plan->world_size() == 8);
-  in.request.devices_per_rank = 4;
+  asked(in).devices_per_rank = 4;
   CHECK(masks(*make_plan(in)) == Masks{"2,4,3,7", "0,1,5,6"});
-  CHECK(make_plan(in)->classes[0].ranks[0].cpus.to_list() == "0-7");
+  CHECK(make_plan(in)->placement.classes[0].ranks[0].cpus.to_list() == "0-7");
 }
 
 TEST_CASE("devices are put together on a package before they are across packages",
           "[plan][devices]") {
   PlanInput in = input({0, 2, 1, 3});
-  in.request.devices_per_rank = 2;
+  asked(in).devices_per_rank = 2;
   CHECK(masks(*make_plan(in)) == Masks{"0,2", "1,3"});
 }
 
 TEST_CASE("devices that make no full group are named", "[plan][devices]") {
   PlanInput in = input({0, 0, 2, 2});
-  in.request.devices_per_rank = 3;
+  asked(in).devices_per_rank = 3;
   const auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(masks(*plan) == Masks{"0,1,2"});
-  const auto left = std::find_if(plan->reports.begin(), plan->reports.end(),
+  const auto left = std::find_if(plan->explanation.reports.begin(), plan->explanation.reports.end(),
                                  [](const Diagnostic& r) { return r.id == "devices-left"; });
-  REQUIRE(left != plan->reports.end());
+  REQUIRE(left != plan->explanation.reports.end());
   CHECK_THAT(left->message, ContainsSubstring("device 3 of each node is unused"));
 }
 
 TEST_CASE("what cannot be right is refused", "[plan][devices]") {
   PlanInput in = input({0, 1, 2, 3});
   const auto message = [&] { return make_plan(in).error().message; };
-  in.request.devices_per_rank = 5;
+  asked(in).devices_per_rank = 5;
   CHECK_THAT(message(), ContainsSubstring("a node has 4 devices"));
-  in.request.devices_per_rank = 2;
+  asked(in).devices_per_rank = 2;
   for (const char* view : {"all", "launcher"}) {
-    in.request.gpu_view = view;
+    asked(in).gpu_view = view;
     CHECK_THAT(message(), ContainsSubstring("LOCAL_RANK would be another rank's"));
   }
-  in.request.gpu_view = "own";
+  asked(in).gpu_view = "own";
   CHECK(make_plan(in));
-  in.request.ranks_per_node = 3;
+  asked(in).ranks_per_node = 3;
   CHECK_THAT(message(), ContainsSubstring("3 ranks with 2 devices each"));
-  in.request.ranks_per_node = 1;
+  asked(in).ranks_per_node = 1;
   CHECK(masks(*make_plan(in)) == Masks{"0,1"});
-  in.request.ranks_per_device = 1;
+  asked(in).ranks_per_device = 1;
   CHECK_THAT(message(), ContainsSubstring("exclude each other"));
   in = input({});
-  in.request.devices_per_rank = 2;
+  asked(in).devices_per_rank = 2;
   CHECK_THAT(message(), ContainsSubstring("no known devices"));
-  in.request.devices_per_rank = 0;
+  asked(in).devices_per_rank = 0;
   CHECK(make_plan(in));
 }
 
 TEST_CASE("ranks that share a device are as many as was typed", "[plan][devices]") {
   PlanInput in = input({0, 1, 2, 3});
-  in.request.nodes = 1;
-  in.request.ranks_per_device = 2;
+  asked(in).nodes = 1;
+  asked(in).ranks_per_device = 2;
   CHECK(masks(*make_plan(in)) == Masks{"0", "0", "1", "1", "2", "2", "3", "3"});
-  in.request.ranks = 5;
+  asked(in).ranks = 5;
   CHECK(masks(*make_plan(in)) == Masks{"0", "0", "1", "1", "2"});
-  in.request.ranks = 2;
+  asked(in).ranks = 2;
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(masks(*plan) == Masks{"0", "0"});
-  CHECK(plan->gpu_view == "own");
-  CHECK(plan->classes[0].ranks[1].cpus.to_list() == "2-3");
-  in.request.ranks = 9;
+  CHECK(plan->placement.gpu_view == "own");
+  CHECK(plan->placement.classes[0].ranks[1].cpus.to_list() == "2-3");
+  asked(in).ranks = 9;
   REQUIRE(!make_plan(in));
   CHECK(make_plan(in).error().message ==
         "9 ranks at 2 per device need 5 devices, a node has 4 devices");
   CHECK_THAT(make_plan(in).error().hint, ContainsSubstring("--ranks-per-node 8"));
-  in.request.ranks.reset();
-  in.request.ranks_per_node = 3;
+  asked(in).ranks.reset();
+  asked(in).ranks_per_node = 3;
   CHECK(masks(*make_plan(in)) == Masks{"0", "0", "1"});
-  in.request.ranks_per_device = 1;
+  asked(in).ranks_per_device = 1;
   plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->gpu_view == "all");
+  CHECK(plan->placement.gpu_view == "all");
 
   Profile profile;
   profile.name = "p";
   profile.gpu_view = "launcher";
   in.profile = &profile;
-  CHECK(make_plan(in)->gpu_view == "own");
-  in.request.ranks_per_node = 4;  // a device for each: the launcher's flags say the same
-  CHECK(make_plan(in)->gpu_view == "launcher");
+  CHECK(make_plan(in)->placement.gpu_view == "own");
+  asked(in).ranks_per_node = 4;  // a device for each: the launcher's flags say the same
+  CHECK(make_plan(in)->placement.gpu_view == "launcher");
   in.profile = nullptr;
 
-  in.request.ranks_per_node.reset();
-  in.request.nodes.reset();
-  in.request.ranks_per_device = 2;
+  asked(in).ranks_per_node.reset();
+  asked(in).nodes.reset();
+  asked(in).ranks_per_device = 2;
   in.slots = {3, 8};  // a list's counts hold, and are checked
   plan = make_plan(in);
   REQUIRE(plan);
@@ -164,14 +164,14 @@ TEST_CASE("no device has more ranks than were typed, nor fewer before the last o
     PlanInput in = input(near);
     const int each = random.in(1, 4);
     const int ranks = random.in(1, 16);
-    in.request.ranks_per_device = each;
-    in.request.ranks_per_node = ranks;
+    asked(in).ranks_per_device = each;
+    asked(in).ranks_per_node = ranks;
     INFO("round " << round << ": " << ranks << " at " << each << " on " << near.size());
     const auto plan = make_plan(in);
     CHECK(plan.has_value() == (ranks <= each * static_cast<int>(near.size())));
     if (!plan) continue;
     std::map<int, int> on;
-    for (const RankPlan& rank : plan->classes[0].ranks) ++on[rank.unit()];
+    for (const RankPlan& rank : plan->placement.classes[0].ranks) ++on[rank.unit()];
     CHECK(static_cast<int>(on.size()) == (ranks + each - 1) / each);
     int full = 0;
     for (const auto& [unit, count] : on) {
@@ -179,7 +179,7 @@ TEST_CASE("no device has more ranks than were typed, nor fewer before the last o
       full += count == each ? 1 : 0;
     }
     CHECK(full >= static_cast<int>(on.size()) - 1);
-    CHECK((plan->gpu_view == "own") == (ranks > static_cast<int>(on.size())));
+    CHECK((plan->placement.gpu_view == "own") == (ranks > static_cast<int>(on.size())));
   }
 }
 
@@ -187,7 +187,7 @@ namespace {
 
 // What the plan says of sharing while every rank sees all.
 std::string advice(const Plan& plan) {
-  for (const Diagnostic& report : plan.reports)
+  for (const Diagnostic& report : plan.explanation.reports)
     if (report.id == "shared-devices") return report.message;
   return "";
 }
@@ -209,16 +209,16 @@ std::optional<int> advised(const std::string& text, int r, int size) {
 
 TEST_CASE("what a program is told about shared devices is what the plan has", "[plan][devices]") {
   PlanInput in = input({0, 1, 2, 3});
-  in.request.gpu_view = "all";
-  in.request.nodes = 1;
-  in.request.ranks = 8;
+  asked(in).gpu_view = "all";
+  asked(in).nodes = 1;
+  asked(in).ranks = 8;
   CHECK(advice(*make_plan(in)) ==
         "8 ranks share 4 devices: device LOCAL_RANK may not exist; use device "
         "LOCAL_RANK // 2");
   in = input({0, 0, 0, 0});
-  in.request.gpu_view = "all";
-  in.request.nodes = 1;
-  in.request.ranks = 5;
+  asked(in).gpu_view = "all";
+  asked(in).nodes = 1;
+  asked(in).ranks = 5;
   CHECK_THAT(advice(*make_plan(in)), ContainsSubstring("LOCAL_RANK * 4 // LOCAL_WORLD_SIZE"));
 }
 
@@ -231,17 +231,17 @@ TEST_CASE("advice about shared devices holds on every node", "[plan][devices][la
     for (int d = random.in(1, 6); d > 0; --d) near.push_back(random.in(0, 3));
     const char* vendor = random.chance(50) ? "nvidia" : "intel";
     PlanInput in = input(near, vendor);
-    in.request.gpu_view = "all";
-    in.request.ranks = random.in(2, 30);
-    INFO("round " << round << ": " << *in.request.ranks << " on " << near.size() << " " << vendor);
+    asked(in).gpu_view = "all";
+    asked(in).ranks = random.in(2, 30);
+    INFO("round " << round << ": " << *in.request->ranks << " on " << near.size() << " " << vendor);
     const auto plan = make_plan(in);
     REQUIRE(plan);
     const std::string text = advice(*plan);
     if (text.empty()) continue;
     INFO(text);
     listed += text.find(" for LOCAL_RANK 0, 1, ...") != std::string::npos ? 1 : 0;
-    for (std::size_t c = 0; c < plan->classes.size(); ++c) {
-      const std::vector<RankPlan>& ranks = plan->classes[c].ranks;
+    for (std::size_t c = 0; c < plan->placement.classes.size(); ++c) {
+      const std::vector<RankPlan>& ranks = plan->placement.classes[c].ranks;
       std::vector<int> seen;  // by the driver's number
       for (std::size_t d = 0; d < near.size(); ++d) seen.push_back(static_cast<int>(d));
       if (const Setting* mask = plan->find_env(
@@ -271,43 +271,43 @@ TEST_CASE("a profile's view of all yields to several devices", "[plan][devices]"
   profile.gpu_view = "all";
   PlanInput in = input({0, 1, 2, 3});
   in.profile = &profile;
-  in.request.devices_per_rank = 2;
+  asked(in).devices_per_rank = 2;
   const auto plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->gpu_view == "own");
+  CHECK(plan->placement.gpu_view == "own");
   CHECK(plan->find_choice("gpu-view")->history.back().layer == Layer::computed);
 }
 
 TEST_CASE("no devices for ranks", "[plan][devices]") {
   PlanInput in = input({0, 1, 2, 3});
-  in.request.devices_per_rank = 0;
+  asked(in).devices_per_rank = 0;
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(constant(*plan, "CUDA_VISIBLE_DEVICES").empty());
   CHECK(plan->max_local_size() == 4);  // as on a node without: one per NUMA node
-  CHECK(plan->gpu_view.empty());
-  CHECK(plan->classes[0].ranks[0].unit() == -1);
+  CHECK(plan->placement.gpu_view.empty());
+  CHECK(plan->placement.classes[0].ranks[0].unit() == -1);
   CHECK(plan->find_env("LOCAL_RANK")->value() == Value(RankFact::local_rank));
   plan = make_plan([&] {
     PlanInput amd = input({0, 1}, "amd");
-    amd.request.devices_per_rank = 0;
+    asked(amd).devices_per_rank = 0;
     return amd;
   }());
   REQUIRE(plan);
   CHECK(constant(*plan, "HIP_VISIBLE_DEVICES") == "-1");
   in = input({0, 1}, "intel");
-  in.request.devices_per_rank = 0;
+  asked(in).devices_per_rank = 0;
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->find_env("ZE_AFFINITY_MASK") == nullptr);
-  REQUIRE(plan->reports.size() == 1);
-  CHECK(plan->reports[0].id == "devices-visible");
+  REQUIRE(plan->explanation.reports.size() == 1);
+  CHECK(plan->explanation.reports[0].id == "devices-visible");
 }
 
 TEST_CASE("a mask of the batch system is chosen from", "[plan][devices]") {
   PlanInput in = input({0, 1, 2, 3});
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c,GPU-d"});
-  in.request.devices_per_rank = 2;
+  asked(in).devices_per_rank = 2;
   CHECK(masks(*make_plan(in)) == Masks{"GPU-a,GPU-b", "GPU-c,GPU-d"});
 }
 
@@ -320,9 +320,9 @@ TEST_CASE("any devices and any number per rank: every unit in one rank at most",
     for (int d = random.in(1, 12); d > 0; --d) near.push_back(random.in(0, 3));
     PlanInput in = input(near);
     const int each = random.in(1, 4);
-    in.request.devices_per_rank = each;
-    if (random.chance(30)) in.request.ranks_per_node = random.in(1, 6);
-    in.request.gpu_view = "own";
+    asked(in).devices_per_rank = each;
+    if (random.chance(30)) asked(in).ranks_per_node = random.in(1, 6);
+    asked(in).gpu_view = "own";
     INFO("round " << round);
     const auto plan = make_plan(in);
     if (!plan) {
@@ -331,7 +331,7 @@ TEST_CASE("any devices and any number per rank: every unit in one rank at most",
     }
     ++planned;
     std::set<int> used;
-    const std::vector<RankPlan>& ranks = plan->classes[0].ranks;
+    const std::vector<RankPlan>& ranks = plan->placement.classes[0].ranks;
     if (ranks.size() * static_cast<std::size_t>(each) > near.size()) {
       CHECK(each == 1);  // ranks may share a device, never a group
       continue;
@@ -341,7 +341,7 @@ TEST_CASE("any devices and any number per rank: every unit in one rank at most",
       CHECK(units.size() == static_cast<std::size_t>(each));
       for (const int unit : units) CHECK(used.insert(unit).second);
     }
-    if (!in.request.ranks_per_node)
+    if (!in.request->ranks_per_node)
       CHECK(ranks.size() == near.size() / static_cast<std::size_t>(each));
   }
   CHECK(planned > 500);
@@ -354,7 +354,7 @@ TEST_CASE("where no profile says otherwise, tiles are what ranks get", "[plan][d
     std::vector<std::pair<int, int>> got;
     const auto plan = make_plan(in);
     REQUIRE(plan);
-    for (const RankPlan& rank : plan->classes[0].ranks)
+    for (const RankPlan& rank : plan->placement.classes[0].ranks)
       got.emplace_back(rank.device(), rank.units.front().subdevice);
     return got;
   };
@@ -362,13 +362,13 @@ TEST_CASE("where no profile says otherwise, tiles are what ranks get", "[plan][d
                        {0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}, {3, 0}, {3, 1}});
   CHECK(constant(*make_plan(in), "ZE_FLAT_DEVICE_HIERARCHY") == "FLAT");
   const std::vector<std::pair<int, int>> cards = {{0, -1}, {1, -1}, {2, -1}, {3, -1}};
-  in.request.device_mode = "gpu";
+  asked(in).device_mode = "gpu";
   CHECK(units() == cards);
   CHECK(constant(*make_plan(in), "ZE_FLAT_DEVICE_HIERARCHY") == "COMPOSITE");
-  in.request.device_mode.clear();
+  asked(in).device_mode.clear();
   in.env = EnvSnapshot({"ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE"});
   CHECK(units() == cards);
-  in.request.device_mode = "tiles";
+  asked(in).device_mode = "tiles";
   REQUIRE(!make_plan(in));
   CHECK(make_plan(in).error().hint == "--device-mode tile");
 }
@@ -384,7 +384,7 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
     for (const Few& row : rows) {
       INFO(row.env.front() << " " << row.per_rank);
       in.env = EnvSnapshot(row.env);
-      in.request.devices_per_rank = row.per_rank;
+      asked(in).devices_per_rank = row.per_rank;
       const auto plan = make_plan(in);
       REQUIRE_FALSE(plan);
       CHECK_THAT(plan.error().message, Catch::Matchers::EndsWith(row.message));
@@ -417,15 +417,15 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
               2,
               "SLURM_GPUS_ON_NODE=1 selects 1 of the node's 4 devices",
               "request more devices, or use --devices-per-rank 1 or fewer"}});
-  in.request.ranks_per_node = 2;
+  asked(in).ranks_per_node = 2;
   check(in, {{{"CUDA_VISIBLE_DEVICES=0,1,2"},
               2,
               "need 4 devices, CUDA_VISIBLE_DEVICES=0,1,2 selects 3 of the node's 4 devices",
               "add devices to CUDA_VISIBLE_DEVICES, or use --ranks-per-node 1 or fewer, or "
               "a smaller --devices-per-rank"}});
-  in.request.ranks_per_node = 5;
-  in.request.ranks_per_device = 2;
-  in.request.devices_per_rank.reset();
+  asked(in).ranks_per_node = 5;
+  asked(in).ranks_per_device = 2;
+  asked(in).devices_per_rank.reset();
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=0,1"});
   const auto shared = make_plan(in);
   REQUIRE_FALSE(shared);
@@ -435,8 +435,8 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
   CHECK(shared.error().hint ==
         "add devices to CUDA_VISIBLE_DEVICES, or use --ranks-per-node 4 or fewer, or a "
         "larger --ranks-per-device");
-  in.request.ranks_per_device.reset();
-  in.request.ranks_per_node.reset();
+  asked(in).ranks_per_device.reset();
+  asked(in).ranks_per_node.reset();
   in.reachable = {2};
   check(in, {{{"A=b"},
               2,
@@ -450,7 +450,7 @@ TEST_CASE("too few devices: who has left them is named", "[plan][devices]") {
               "add devices to ZE_AFFINITY_MASK, or use --devices-per-rank 1 or fewer"}});
   in = input({0, 1});
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES="});
-  in.request.ranks_per_device = 2;
+  asked(in).ranks_per_device = 2;
   CHECK(make_plan(in).error().message ==
         "--ranks-per-device 2: CUDA_VISIBLE_DEVICES= selects none of the node's 2 devices");
 }
@@ -468,8 +468,8 @@ TEST_CASE("an exported hierarchy stays where it means the same", "[plan][devices
     INFO(row.tiles << " " << row.mode << " " << row.exported);
     PlanInput in = input({0, 0, 2, 2}, "intel");
     for (Device& device : in.node.devices) device.subdevices = row.tiles;
-    in.request.device_mode = row.mode;
-    in.request.gpu_view = "own";
+    asked(in).device_mode = row.mode;
+    asked(in).gpu_view = "own";
     if (*row.exported != 0)
       in.env = EnvSnapshot({std::string("ZE_FLAT_DEVICE_HIERARCHY=") + row.exported});
     const auto plan = make_plan(in);
@@ -482,9 +482,9 @@ TEST_CASE("an exported hierarchy stays where it means the same", "[plan][devices
 
 TEST_CASE("--devices-per-rank needs devices", "[plan][devices]") {
   PlanInput in = input({});
-  in.request.devices_per_rank = 1;
+  asked(in).devices_per_rank = 1;
   CHECK_FALSE(make_plan(in));
-  in.request.devices_per_rank = 0;
+  asked(in).devices_per_rank = 0;
   CHECK(make_plan(in));
 }
 
@@ -492,15 +492,15 @@ TEST_CASE("a typed mask would leave ranks without a device", "[plan][devices]") 
   const auto refused = [](const char* vendor, const char* name, const char* view, int ranks,
                           bool unset = false) {
     PlanInput in = input({0, 1, 2, 3}, vendor);
-    in.request.ranks_per_node = ranks;
-    in.request.gpu_view = view;
+    asked(in).ranks_per_node = ranks;
+    asked(in).gpu_view = view;
     if (unset)
-      in.request.unset = {name};
+      asked(in).unset = {name};
     else
-      in.request.set = {{name, "0"}};
+      asked(in).set = {{name, "0"}};
     const auto plan = make_plan(in);
     REQUIRE(plan);
-    return std::ranges::count(plan->reports, "mask-typed", &Diagnostic::id) == 1;
+    return std::ranges::count(plan->explanation.reports, "mask-typed", &Diagnostic::id) == 1;
   };
   for (const char* view : {"own", "all"}) {
     CHECK(refused("nvidia", "CUDA_VISIBLE_DEVICES", view, 4));
@@ -517,11 +517,11 @@ TEST_CASE("a typed mask would leave ranks without a device", "[plan][devices]") 
 TEST_CASE("where the launcher sets the mask, a second one goes", "[plan][devices]") {
   for (const char* name : {"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}) {
     PlanInput in = input({0, 1, 2, 3}, "amd");
-    in.request.gpu_view = "launcher";
+    asked(in).gpu_view = "launcher";
     in.env = EnvSnapshot({std::string(name) + "=3,2,1,0", "ROCR_VISIBLE_DEVICES=0,1,2,3"});
     const auto plan = make_plan(in);
     REQUIRE(plan);
-    REQUIRE(plan->gpu_view == "launcher");
+    REQUIRE(plan->placement.gpu_view == "launcher");
     const Setting* second = plan->find_env(name);
     REQUIRE(second != nullptr);
     CHECK(std::holds_alternative<Unset>(second->value()));

@@ -25,7 +25,8 @@ Plan plan_of(const PlanInput& in) {
 }
 
 bool has(const Plan& plan, const char* name) {
-  return std::find(plan.forward.begin(), plan.forward.end(), name) != plan.forward.end();
+  return std::find(plan.environment.forward.begin(), plan.environment.forward.end(), name) !=
+         plan.environment.forward.end();
 }
 
 const Setting& setting(const Plan& plan, const char* name) {
@@ -39,10 +40,10 @@ const Setting& setting(const Plan& plan, const char* name) {
 TEST_CASE("what a launcher must be told by name", "[plan][forward]") {
   PlanInput in = job(2, {"PATH=/bin", "LD_LIBRARY_PATH=/l", "MINE=1", "OMP_NUM_THREADS=3",
                          "EMPTY=", "RANK=7", "GONE=1", "HPCLAUNCH_PROFILE_PATH=/p", "NO_EQUALS"});
-  in.request.set = {{"TYPED", "1"}, {"TERM", "vt100"}};
-  in.request.unset = {"GONE", "NEVER"};
+  asked(in).set = {{"TYPED", "1"}, {"TERM", "vt100"}};
+  asked(in).unset = {"GONE", "NEVER"};
   const Plan plan = plan_of(in);
-  CHECK(std::is_sorted(plan.forward.begin(), plan.forward.end()));
+  CHECK(std::is_sorted(plan.environment.forward.begin(), plan.environment.forward.end()));
   for (const char* name : {"PATH", "LD_LIBRARY_PATH", "MINE", "EMPTY", "OMP_NUM_THREADS", "TYPED",
                            "TERM", "HPCLAUNCH_PLAN", "HPCLAUNCH_PROFILE_PATH", "MASTER_ADDR",
                            "MASTER_PORT", "WORLD_SIZE", "PYTHONUNBUFFERED"}) {
@@ -77,14 +78,14 @@ TEST_CASE("what belongs to this host, this login or a launcher stays here", "[pl
 
 TEST_CASE("one node, and a launcher that passes everything on, need no names", "[plan][forward]") {
   PlanInput in = job(1, {"A=1"});
-  CHECK_FALSE(plan_of(in).forward.empty());  // that node may be another machine
+  CHECK_FALSE(plan_of(in).environment.forward.empty());  // that node may be another machine
   in.first_is_here = true;
-  CHECK(plan_of(in).forward.empty());
+  CHECK(plan_of(in).environment.forward.empty());
   in = job(2, {"A=1"});
   in.first_is_here = true;
-  CHECK_FALSE(plan_of(in).forward.empty());
+  CHECK_FALSE(plan_of(in).environment.forward.empty());
   in.launcher.names_variables = false;
-  CHECK(plan_of(in).forward.empty());
+  CHECK(plan_of(in).environment.forward.empty());
 }
 
 TEST_CASE("variables of the launcher's own are set, those for root only for root",
@@ -102,8 +103,8 @@ TEST_CASE("variables of the launcher's own are set, those for root only for root
   plan = plan_of(in);
   CHECK(setting(plan, "ROOT").value() == Value(std::string("1")));
   CHECK(setting(plan, "ROOT").history.back().why == "it refuses");
-  in.request.set = {{"PIN", "2"}};
-  in.request.unset = {"ROOT"};
+  asked(in).set = {{"PIN", "2"}};
+  asked(in).unset = {"ROOT"};
   plan = plan_of(in);
   CHECK(setting(plan, "PIN").value() == Value(std::string("2")));
   CHECK(setting(plan, "ROOT").value() == Value(Unset{}));
@@ -126,8 +127,8 @@ TEST_CASE("a shell inside a step is noticed", "[plan][step]") {
     PlanInput in = job(1, {std::string("STEP=") + value});
     in.launcher.step_var = "STEP";
     const Plan plan = plan_of(in);
-    CHECK((plan.find_choice("inside-step") != nullptr) == plan.inside_step);
-    return plan.inside_step;
+    CHECK((plan.find_choice("inside-step") != nullptr) == plan.launch.inside_step);
+    return plan.launch.inside_step;
   };
   CHECK(inside("0"));
   CHECK(inside("17"));
@@ -135,5 +136,5 @@ TEST_CASE("a shell inside a step is noticed", "[plan][step]") {
   CHECK_FALSE(inside("batch"));
   CHECK_FALSE(inside("4294967290"));  // the interactive step, which shares its nodes by itself
   PlanInput in = job(1, {"STEP=1"});
-  CHECK_FALSE(plan_of(in).inside_step);
+  CHECK_FALSE(plan_of(in).launch.inside_step);
 }

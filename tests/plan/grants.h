@@ -46,7 +46,7 @@ inline const std::string* get(const Env& env, const char* name) {
 /// The environment that a rank gets.
 inline Env env_of(const Plan& plan, const Env& job, int local) {
   Env env = job;
-  for (const Setting& setting : plan.env) {
+  for (const Setting& setting : plan.environment.settings) {
     const Value& value = setting.value();
     if (std::holds_alternative<Unset>(value)) env.erase(setting.name);
     if (const auto* text = std::get_if<std::string>(&value)) env[setting.name] = *text;
@@ -60,7 +60,7 @@ inline Env env_of(const Plan& plan, const Env& job, int local) {
 /// What was said of devices. The machines here have cores that no device is near, and masks in most rows.
 inline std::vector<std::string> rules(const Plan& plan) {
   std::vector<std::string> names;
-  for (const Diagnostic& report : plan.reports)
+  for (const Diagnostic& report : plan.explanation.reports)
     if (report.id != "idle-cores" && report.id != "mask-restricts") names.push_back(report.id);
   return names;
 }
@@ -87,7 +87,7 @@ inline std::string masks_of(const Plan& plan, const Env& env, const char* variab
 
 inline std::string devices_of(const Plan& plan) {
   std::vector<std::string> devices;
-  for (const RankPlan& rank : plan.classes[0].ranks)
+  for (const RankPlan& rank : plan.placement.classes[0].ranks)
     devices.push_back(rank.units.front().subdevice < 0
                           ? std::to_string(rank.device())
                           : fmt::format("{}.{}", rank.device(), rank.units.front().subdevice));
@@ -98,7 +98,7 @@ inline void check_rows(const Topology& node, const char* variable, const std::ve
   for (const Row& row : rows) {
     INFO(row.what);
     PlanInput in = input(node, row.env);
-    in.request.gpu_view = "own";
+    asked(in).gpu_view = "own";
     const auto plan = make_plan(in);
     REQUIRE(plan);
     CHECK(masks_of(*plan, row.env, variable) == row.masks);

@@ -158,7 +158,7 @@ std::size_t index_of(const Env& env) {
 }
 
 void check_rank(const Granted& one, const Plan& plan, std::size_t r, std::set<Part>& used) {
-  const RankPlan& rank = plan.classes[0].ranks[r];
+  const RankPlan& rank = plan.placement.classes[0].ranks[r];
   const Env env = env_of(plan, one.env, static_cast<int>(r));
   Parts seen;
   const std::string vendor = one.node.devices.front().vendor;
@@ -187,8 +187,8 @@ TEST_CASE("no rank gets a device beyond the grant, and each that was granted is 
     const char* vendor = round % 3 == 0 ? "amd" : round % 3 == 1 ? "nvidia" : "intel";
     const Granted one = any_grant(random, vendor);
     PlanInput in = input(one.node, one.env);
-    if (random.chance(60)) in.request.gpu_view = "own";
-    if (random.chance(30)) in.request.ranks_per_node = random.in(1, 8);
+    if (random.chance(60)) asked(in).gpu_view = "own";
+    if (random.chance(30)) asked(in).ranks_per_node = random.in(1, 8);
     std::string said;
     for (const auto& [name, value] : one.env) said += name + "=" + value + " ";
     INFO("round " << round << ": " << vendor << " " << one.node.devices.size() << " " << said);
@@ -206,7 +206,7 @@ TEST_CASE("no rank gets a device beyond the grant, and each that was granted is 
     if (shortage) expected = 1;
     ++planned;
     std::set<Part> used;
-    const std::size_t ranks = plan->classes[0].ranks.size();
+    const std::size_t ranks = plan->placement.classes[0].ranks.size();
     for (std::size_t r = 0; r < ranks; ++r) check_rank(one, *plan, r, used);
     CHECK(used.size() == std::min(ranks, expected));
   }

@@ -117,7 +117,7 @@ TEST_CASE("Slurm counts instances of split devices", "[grants]") {
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(devices_of(*plan) == "2.0");
-  CHECK(plan->classes[0].ranks[0].numa == 4);
+  CHECK(plan->placement.classes[0].ranks[0].numa == 4);
   in.env = EnvSnapshot({"SLURM_JOB_GPUS=3,4"});
   plan = make_plan(in);
   REQUIRE(plan);
@@ -132,25 +132,25 @@ TEST_CASE("instances need a mask of their own", "[grants]") {
   PlanInput in = input(node, {});
   auto plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->gpu_view == "own");
+  CHECK(plan->placement.gpu_view == "own");
   CHECK_THAT(plan->find_choice("gpu-view")->history.back().why, ContainsSubstring("MIG"));
   CHECK(plan->max_local_size() == 4);
-  CHECK(plan->classes[0].ranks[3].package == 1);
-  in.request.gpu_view = "all";
+  CHECK(plan->placement.classes[0].ranks[3].package == 1);
+  asked(in).gpu_view = "all";
   CHECK(rules(*make_plan(in)) ==
         std::vector<std::string>{"far-from-device", "parts-need-masks", "mig-nccl"});
-  in.request.gpu_view.clear();
-  in.request.devices_per_rank = 2;
+  asked(in).gpu_view.clear();
+  asked(in).devices_per_rank = 2;
   CHECK_THAT(make_plan(in).error().message,
              ContainsSubstring("a process can use one instance only"));
-  in.request.devices_per_rank.reset();
+  asked(in).devices_per_rank.reset();
   in.hosts = {"n0", "n1"};
   in.launcher.multi_node = true;
   CHECK(rules(*make_plan(in)) ==
         std::vector<std::string>{"far-from-device", "names-of-one-node", "mig-nccl"});
-  in.request.gpu_view = "launcher";
+  asked(in).gpu_view = "launcher";
   for (const std::string& rule : rules(*make_plan(in))) CHECK(rule != "names-of-one-node");
-  in.request.gpu_view.clear();
+  asked(in).gpu_view.clear();
   in.node = machine({0, 4});
   name_devices(in.node);  // whole devices go by number there
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=GPU-b"});
@@ -191,8 +191,8 @@ TEST_CASE("Level Zero: tiles in every hierarchy", "[grants]") {
     if (*row.hierarchy != 0) env["ZE_FLAT_DEVICE_HIERARCHY"] = row.hierarchy;
     PlanInput in = input(machine({0, 2, 4}, "intel", 2), env);
     in.profile = &profile;
-    in.request.device_mode = row.mode;
-    in.request.gpu_view = "own";
+    asked(in).device_mode = row.mode;
+    asked(in).gpu_view = "own";
     const auto plan = make_plan(in);
     REQUIRE(plan);
     CHECK(masks_of(*plan, env, "ZE_AFFINITY_MASK") == row.masks);
@@ -232,7 +232,7 @@ TEST_CASE("Level Zero: Slurm's masks count cards, others tiles", "[grants]") {
     INFO(row.list << " " << row.mask);
     const Env env = {{"SLURM_JOB_GPUS", row.list}, {"ZE_AFFINITY_MASK", row.mask}};
     PlanInput in = input(node, env);
-    in.request.gpu_view = "own";
+    asked(in).gpu_view = "own";
     const auto plan = make_plan(in);
     REQUIRE(plan);
     CHECK(devices_of(*plan) == row.devices);
@@ -246,17 +246,17 @@ TEST_CASE("Level Zero: Slurm's masks count cards, others tiles", "[grants]") {
   PlanInput in = input(node, {{"SLURM_STEP_GPUS", "2,3"}, {"ZE_AFFINITY_MASK", "0,1"}});
   for (const bool opened : {false, true}) {
     if (opened) in.reachable = {2, 3};
-    in.request.gpu_view = "own";
+    asked(in).gpu_view = "own";
     auto plan = make_plan(in);
     REQUIRE(plan);
     CHECK(masks_of(*plan, {}, "ZE_AFFINITY_MASK") == "0 1 2 3");
     CHECK(devices_of(*plan) == "2.0 2.1 3.0 3.1");
-    in.request.gpu_view = "all";
+    asked(in).gpu_view = "all";
     plan = make_plan(in);
     REQUIRE(plan);
     CHECK(plan->max_local_size() == 4);
     CHECK(masks_of(*plan, {}, "ZE_AFFINITY_MASK") == "0,1,2,3 0,1,2,3 0,1,2,3 0,1,2,3");
-    CHECK_THAT(plan->reports.front().message, ContainsSubstring("SLURM_STEP_GPUS=2,3"));
+    CHECK_THAT(plan->explanation.reports.front().message, ContainsSubstring("SLURM_STEP_GPUS=2,3"));
   }
 }
 
@@ -265,15 +265,15 @@ TEST_CASE("Level Zero: entries for COMPOSITE without it", "[grants]") {
     const Env env = {{"ZE_AFFINITY_MASK", mask}, {"ZE_FLAT_DEVICE_HIERARCHY", hierarchy}};
     const auto plan = make_plan(input(machine({0, 2}, "intel", 2), env));
     REQUIRE(plan);
-    REQUIRE(plan->reports.front().id == "mask-cut");
-    return plan->reports.front().fix;
+    REQUIRE(plan->explanation.reports.front().id == "mask-cut");
+    return plan->explanation.reports.front().fix;
   };
   for (const char* hierarchy : {"FLAT", "COMBINED", ""})
     for (const char* mask : {"0.0,1.1", "0.1,1"})
       CHECK_THAT(fix(mask, hierarchy), ContainsSubstring("=COMPOSITE"));
   const auto beyond = make_plan(input(machine({0, 2}, "intel", 2), {{"ZE_AFFINITY_MASK", "0,99"}}));
   REQUIRE(beyond);
-  CHECK(beyond->reports.front().message ==
+  CHECK(beyond->explanation.reports.front().message ==
         "ZE_AFFINITY_MASK=\"0,99\": the driver ignores 99");     // what is counted is not why
   CHECK(fix("0.0,2.1", "FLAT") == "list visible devices only");  // no third device there either
   CHECK(fix("0,4", "FLAT") == "list visible devices only");

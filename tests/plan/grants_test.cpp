@@ -93,7 +93,7 @@ TEST_CASE("CUDA: a plan says what its lists leave out", "[grants]") {
     const auto plan = make_plan(input(node, {{"CUDA_VISIBLE_DEVICES", mask}}));
     REQUIRE(plan);
     CHECK(rules(*plan) == std::vector<std::string>{"mask-repeats", "no-device-left"});
-    CHECK(plan->classes[0].ranks[0].device() == -1);
+    CHECK(plan->placement.classes[0].ranks[0].device() == -1);
   }
   const auto amd = make_plan(input(machine({0, 1}, "amd"), {{"ROCR_VISIBLE_DEVICES", "0,0"}}));
   REQUIRE(amd);
@@ -142,14 +142,14 @@ TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") 
     for (Device& device : node.devices)
       device.model = differ && device.index == 3 ? "large" : "small";
     PlanInput in = input(node, env);
-    in.request.gpu_view = "own";
+    asked(in).gpu_view = "own";
     return in;
   };
   const auto said = [](const PlanInput& in) {
     const auto plan = make_plan(in);
     REQUIRE(plan);
     std::string text;
-    for (const Diagnostic& report : plan->reports)
+    for (const Diagnostic& report : plan->explanation.reports)
       if (report.id != "idle-cores" && report.id != "mask-restricts")
         text += fmt::format("{} {}", report.id, to_string(report.severity));
     return text;
@@ -160,14 +160,15 @@ TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") 
   CHECK(said(planned(fastest, false)).empty());
   CHECK(said(planned({{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}})).empty());
   PlanInput in = planned(fastest);
-  in.request.set = {{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}};
+  asked(in).set = {{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}};
   CHECK(said(in).empty());
-  CHECK(make_plan(planned(fastest))->reports.back().fix == "--set CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  CHECK(make_plan(planned(fastest))->explanation.reports.back().fix ==
+        "--set CUDA_DEVICE_ORDER=PCI_BUS_ID");
   in = planned({});
-  in.request.unset = {"CUDA_DEVICE_ORDER"};
+  asked(in).unset = {"CUDA_DEVICE_ORDER"};
   CHECK(said(in) == "device-order warning");
   in = planned(fastest);
-  in.request.gpu_view = "all";  // no mask: programs count what CUDA counts
+  asked(in).gpu_view = "all";  // no mask: programs count what CUDA counts
   CHECK(make_plan(in)->find_env("CUDA_VISIBLE_DEVICES") == nullptr);
   CHECK(said(in) == "device-order warning");
   Env named = fastest;  // names are the same in every order
@@ -185,11 +186,11 @@ TEST_CASE("what can be opened is stronger than what is said", "[grants]") {
   PlanInput in =
       input(machine({0, 1, 4, 5}), {{"SLURM_JOB_GPUS", "1,2"}, {"CUDA_VISIBLE_DEVICES", "1"}});
   in.reachable = {1, 2};
-  in.request.gpu_view = "own";
+  asked(in).gpu_view = "own";
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(devices_of(*plan) == "2");
-  CHECK(plan->classes[0].ranks[0].numa == 4);
+  CHECK(plan->placement.classes[0].ranks[0].numa == 4);
   CHECK(plan->find_choice("granted-devices") != nullptr);
   in = input(machine({0, 1, 4, 5}), {});
   in.reachable = std::vector<int>{};
@@ -205,7 +206,7 @@ TEST_CASE("what can be opened is stronger than what is said", "[grants]") {
     in = input(machine({0, 1, 4, 5}), {});
     in.env = EnvSnapshot({"SLURM_JOB_GPUS=1,2", mask});
     in.reachable = {0, 1, 2, 3};
-    in.request.gpu_view = "own";
+    asked(in).gpu_view = "own";
     plan = make_plan(in);
     REQUIRE(plan);
     CHECK(devices_of(*plan) == (*mask == 'N' ? "1 2" : "1"));
@@ -218,24 +219,24 @@ TEST_CASE("ranks sit near the devices that were granted", "[grants]") {
       input(machine({0, 1, 4, 5}), {{"SLURM_JOB_GPUS", "2,3"}, {"CUDA_VISIBLE_DEVICES", "0,1"}});
   auto plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->classes[0].ranks[0].cpus.to_list() == "8-9");
-  CHECK(plan->classes[0].ranks[1].cpus.to_list() == "10-11");
+  CHECK(plan->placement.classes[0].ranks[0].cpus.to_list() == "8-9");
+  CHECK(plan->placement.classes[0].ranks[1].cpus.to_list() == "10-11");
   in.node.allowed = *CpuSet::parse("1,8,11");  // a part of the node, with holes
   plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->classes[0].ranks[0].cpus.to_list() == "8");
-  CHECK(plan->classes[0].ranks[1].cpus.to_list() == "11");
+  CHECK(plan->placement.classes[0].ranks[0].cpus.to_list() == "8");
+  CHECK(plan->placement.classes[0].ranks[1].cpus.to_list() == "11");
 }
 
 TEST_CASE("an exported mask that selects some devices is named", "[grants]") {
   const auto named = [](const Env& env, const char* view) {
     PlanInput in = input(machine({0, 1, 4, 5}), env);
-    in.request.gpu_view = view;
-    in.request.ranks_per_node = 4;
+    asked(in).gpu_view = view;
+    asked(in).ranks_per_node = 4;
     const Result<Plan> plan = make_plan(in);
     REQUIRE(plan);
     std::string text;
-    for (const Diagnostic& report : plan->reports)
+    for (const Diagnostic& report : plan->explanation.reports)
       if (report.id == "mask-restricts" || report.severity == Severity::error)
         text += report.id + ": " + report.message + "; " + report.fix;
     return text;

@@ -1,5 +1,6 @@
 #pragma once
 // Small machines and jobs that planning tests share.
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +8,17 @@
 #include "hpclaunch/make_plan.h"
 #include "plan/devices/units.h"
 #include "support/catch.h"
+
+namespace hpclaunch {
+
+/// What was typed, to change it: other copies of `input` keep theirs.
+inline Request& asked(PlanInput& input) {
+  const auto own = std::make_shared<Request>(*input.request);
+  input.request = own;
+  return *own;
+}
+
+}  // namespace hpclaunch
 
 namespace hpclaunch::test {
 
@@ -46,7 +58,7 @@ inline Units units_of(const Topology& node, int devices_per_rank = 1) {
   REQUIRE(check_topology(node));
   PlanInput input;
   input.node = node;
-  if (devices_per_rank > 1) input.request.devices_per_rank = devices_per_rank;
+  if (devices_per_rank > 1) asked(input).devices_per_rank = devices_per_rank;
   const Result<Units> units = find_units(input);
   REQUIRE(units);
   return *units;
@@ -63,7 +75,7 @@ inline PlanInput job_on(Topology node, int hosts) {
   in.launcher.binds_sets = true;
   in.launcher.multi_node = true;
   in.rendezvous = {"n0", "first host", 12345, "free"};
-  in.request.command = {"/bin/true"};
+  in.command = {"/bin/true"};
   return in;
 }
 

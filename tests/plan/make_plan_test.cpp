@@ -19,10 +19,10 @@ PlanInput input(int hosts, int cores, int numa = 1) {
 
 std::vector<int> sizes(const Plan& plan) {
   std::vector<int> result;
-  for (const NodeRun& run : plan.layout)
+  for (const NodeRun& run : plan.placement.layout)
     for (int n = 0; n < run.nodes; ++n)
-      result.push_back(
-          static_cast<int>(plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size()));
+      result.push_back(static_cast<int>(
+          plan.placement.classes[static_cast<std::size_t>(run.node_class)].ranks.size()));
   return result;
 }
 
@@ -52,9 +52,9 @@ TEST_CASE("counts follow from what was typed", "[plan][counts]") {
                         {3, 0, 1, 0, 8, {1}},       {4, 0, 8, 0, 4, {2, 2, 2, 2}}};
   for (const Case& one : cases) {
     PlanInput in = input(one.hosts, 8, 2);
-    if (one.nodes > 0) in.request.nodes = one.nodes;
-    if (one.ranks > 0) in.request.ranks = one.ranks;
-    if (one.per_node > 0) in.request.ranks_per_node = one.per_node;
+    if (one.nodes > 0) asked(in).nodes = one.nodes;
+    if (one.ranks > 0) asked(in).ranks = one.ranks;
+    if (one.per_node > 0) asked(in).ranks_per_node = one.per_node;
     if (one.slots > 0) in.slots.assign(static_cast<std::size_t>(one.hosts), one.slots);
     INFO(one.hosts << " hosts, -N " << one.nodes << " -n " << one.ranks << " --ppn "
                    << one.per_node);
@@ -66,8 +66,8 @@ TEST_CASE("counts follow from what was typed", "[plan][counts]") {
     for (const int size : one.expect) total += size;
     CHECK(plan->world_size() == total);
     CHECK(constant(*plan, "WORLD_SIZE") == std::to_string(total));
-    for (const NodeRun& run : plan->layout)
-      CHECK(static_cast<std::size_t>(run.node_class) < plan->classes.size());
+    for (const NodeRun& run : plan->placement.layout)
+      CHECK(static_cast<std::size_t>(run.node_class) < plan->placement.classes.size());
   }
 }
 
@@ -75,10 +75,10 @@ TEST_CASE("a list with a count for each node is taken as it is", "[plan][counts]
   PlanInput in = input(3, 8);
   in.slots = {4, 2, 1};
   CHECK(sizes(*make_plan(in)) == Sizes{4, 2, 1});
-  in.request.nodes = 2;
+  asked(in).nodes = 2;
   CHECK(sizes(*make_plan(in)) == Sizes{4, 2});
-  in.request.nodes.reset();
-  in.request.ranks = 6;  // somebody asked for something else: spread evenly
+  asked(in).nodes.reset();
+  asked(in).ranks = 6;  // somebody asked for something else: spread evenly
   CHECK(sizes(*make_plan(in)) == Sizes{2, 2, 2});
 }
 
@@ -94,9 +94,9 @@ TEST_CASE("counts that contradict each other are refused with the numbers", "[pl
                         {0, 0, 9, "9 ranks per node, the node has 8 cores available"}};
   for (const Case& one : cases) {
     PlanInput in = input(2, 8);
-    if (one.nodes > 0) in.request.nodes = one.nodes;
-    if (one.ranks > 0) in.request.ranks = one.ranks;
-    if (one.per_node > 0) in.request.ranks_per_node = one.per_node;
+    if (one.nodes > 0) asked(in).nodes = one.nodes;
+    if (one.ranks > 0) asked(in).ranks = one.ranks;
+    if (one.per_node > 0) asked(in).ranks_per_node = one.per_node;
     const auto plan = make_plan(in);
     REQUIRE_FALSE(plan);
     CHECK(plan.error().kind == ErrorKind::usage);
@@ -110,15 +110,15 @@ TEST_CASE("counts that contradict each other are refused with the numbers", "[pl
 
 TEST_CASE("threads follow the cores of each rank, never a constant", "[plan][threads]") {
   PlanInput in = input(1, 8);
-  in.request.ranks = 2;
+  asked(in).ranks = 2;
   CHECK(constant(*make_plan(in), "OMP_NUM_THREADS") == "4");
   CHECK(constant(*make_plan(in), "MKL_NUM_THREADS") == "4");
-  in.request.ranks = 3;
+  asked(in).ranks = 3;
   const auto uneven = make_plan(in);
   const auto* threads = std::get_if<PerRank>(&uneven->find_env("OPENBLAS_NUM_THREADS")->value());
   REQUIRE(threads != nullptr);
   CHECK(threads->items == std::vector<std::vector<std::string>>{{"3", "3", "2"}});
-  in.request.cores_per_rank = 1;
+  asked(in).cores_per_rank = 1;
   CHECK(constant(*make_plan(in), "OMP_NUM_THREADS") == "1");
 }
 
@@ -134,19 +134,19 @@ TEST_CASE("the user's thread count holds, and the other libraries follow it", "[
   REQUIRE(omp->history.size() == 2);
   CHECK(omp->history[0].layer == Layer::builtin);
   CHECK(omp->history[1].layer == Layer::environment);
-  in.request.set = {{"OMP_NUM_THREADS", "3"}};
+  asked(in).set = {{"OMP_NUM_THREADS", "3"}};
   const auto typed = make_plan(in);
   CHECK(constant(*typed, "OMP_NUM_THREADS") == "3");
   CHECK(constant(*typed, "OPENBLAS_NUM_THREADS") == "3");
   CHECK(typed->find_env("OMP_NUM_THREADS")->history.size() == 3);
-  in.request.set.clear();
+  asked(in).set.clear();
   in.env = EnvSnapshot({"OMP_NUM_THREADS="});
   CHECK(constant(*make_plan(in), "OPENBLAS_NUM_THREADS") == "8");
 }
 
 TEST_CASE("identity and meeting place, whatever the user's shell holds", "[plan][rendezvous]") {
   PlanInput in = input(2, 8);
-  in.request.ranks_per_node = 4;
+  asked(in).ranks_per_node = 4;
   in.env = EnvSnapshot({"RANK=9", "WORLD_SIZE=1", "MASTER_PORT=29500", "UNRELATED=x"});
   const auto plan = make_plan(in);
   REQUIRE(plan);
@@ -160,15 +160,15 @@ TEST_CASE("identity and meeting place, whatever the user's shell holds", "[plan]
   CHECK(constant(*plan, "MASTER_ADDR") == "n0");
   CHECK(constant(*plan, "MASTER_PORT") == "29500");
   CHECK(plan->find_env("UNRELATED") == nullptr);
-  in.request.master_port = 1111;
-  in.request.master_addr = "10.0.0.1";
+  asked(in).master_port = 1111;
+  asked(in).master_addr = "10.0.0.1";
   CHECK(constant(*make_plan(in), "MASTER_PORT") == "1111");
   CHECK(constant(*make_plan(in), "MASTER_ADDR") == "10.0.0.1");
-  in.request.ranks_per_node.reset();
-  in.request.ranks = 3;
+  asked(in).ranks_per_node.reset();
+  asked(in).ranks = 3;
   CHECK(make_plan(in)->find_env("LOCAL_WORLD_SIZE")->value() == Value(RankFact::local_size));
   std::string before;
-  for (const Setting& setting : plan->env) {
+  for (const Setting& setting : plan->environment.settings) {
     CHECK(before < setting.name);
     before = setting.name;
     for (std::size_t i = 1; i < setting.history.size(); ++i)
@@ -181,8 +181,8 @@ TEST_CASE("typed settings win, and odd names are refused", "[plan]") {
   PlanInput in = input(1, 2);
   in.env = EnvSnapshot({"A=1", "HYDRA_BINDING=core"});
   in.launcher.conflicting = {{"HYDRA_BINDING", "why"}, {"HYDRA_MAPPING", "why"}};
-  in.request.set = {{"A", "2"}, {"B", ""}, {"A", "3"}};
-  in.request.unset = {"C", "PYTHONUNBUFFERED"};
+  asked(in).set = {{"A", "2"}, {"B", ""}, {"A", "3"}};
+  asked(in).unset = {"C", "PYTHONUNBUFFERED"};
   const auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(constant(*plan, "A") == "3");
@@ -191,32 +191,32 @@ TEST_CASE("typed settings win, and odd names are refused", "[plan]") {
   CHECK(plan->find_env("PYTHONUNBUFFERED")->value() == Value(Unset{}));
   CHECK(plan->find_env("HYDRA_BINDING")->value() == Value(Unset{}));
   CHECK(plan->find_env("HYDRA_MAPPING") == nullptr);
-  in.request.set = {{"A=B", "2"}};
+  asked(in).set = {{"A=B", "2"}};
   CHECK_FALSE(make_plan(in));
-  in.request.set.clear();
-  in.request.unset = {""};
+  asked(in).set.clear();
+  asked(in).unset = {""};
   CHECK_FALSE(make_plan(in));
 }
 
 TEST_CASE("who binds", "[plan][binding]") {
   PlanInput in = input(2, 8);
-  CHECK(make_plan(in)->bind_via == BindVia::launcher);
-  in.request.bind_via = BindVia::shim;
-  CHECK(make_plan(in)->bind_via == BindVia::shim);
-  in.request.bind_via = BindVia::none;
+  CHECK(make_plan(in)->placement.bind_via == BindVia::launcher);
+  asked(in).bind_via = BindVia::shim;
+  CHECK(make_plan(in)->placement.bind_via == BindVia::shim);
+  asked(in).bind_via = BindVia::none;
   const auto unbound = make_plan(in);
-  CHECK(unbound->classes[0].ranks[0].cpus.empty());
+  CHECK(unbound->placement.classes[0].ranks[0].cpus.empty());
   CHECK(constant(*unbound, "OMP_NUM_THREADS") == "8");
   CHECK(unbound->find_choice("cpu-bind")->history.size() == 2);
-  in.request.bind_via = BindVia::launcher;
-  in.request.ranks = 3;  // 2 and 1: the lists differ between nodes
+  asked(in).bind_via = BindVia::launcher;
+  asked(in).ranks = 3;  // 2 and 1: the lists differ between nodes
   CHECK_FALSE(make_plan(in));
-  in.request.bind_via.reset();
-  CHECK(make_plan(in)->bind_via == BindVia::shim);
-  in.request.ranks.reset();
+  asked(in).bind_via.reset();
+  CHECK(make_plan(in)->placement.bind_via == BindVia::shim);
+  asked(in).ranks.reset();
   in.launcher.binds_sets = false;
-  CHECK(make_plan(in)->bind_via == BindVia::shim);
-  in.request.bind_via = BindVia::launcher;
+  CHECK(make_plan(in)->placement.bind_via == BindVia::shim);
+  asked(in).bind_via = BindVia::launcher;
   CHECK(make_plan(in).error().kind == ErrorKind::unsupported);
 }
 
@@ -245,11 +245,11 @@ TEST_CASE("any machine and any count: a plan with its laws, or a refusal with a 
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     PlanInput in = input(random.in(1, 5), 2);
     in.node = test::random_topology(seed);
-    if (random.chance(60)) in.request.ranks = random.in(1, 40);
-    if (random.chance(40)) in.request.ranks_per_node = random.in(1, 12);
-    if (random.chance(30)) in.request.nodes = random.in(1, 5);
-    if (random.chance(20)) in.request.cores_per_rank = random.in(1, 4);
-    if (random.chance(20)) in.request.oversubscribe = true;
+    if (random.chance(60)) asked(in).ranks = random.in(1, 40);
+    if (random.chance(40)) asked(in).ranks_per_node = random.in(1, 12);
+    if (random.chance(30)) asked(in).nodes = random.in(1, 5);
+    if (random.chance(20)) asked(in).cores_per_rank = random.in(1, 4);
+    if (random.chance(20)) asked(in).oversubscribe = true;
     INFO("seed " << seed);
     const auto plan = make_plan(in);
     if (!plan) {
@@ -257,10 +257,10 @@ TEST_CASE("any machine and any count: a plan with its laws, or a refusal with a 
       continue;
     }
     int nodes = 0;
-    for (const NodeRun& run : plan->layout) nodes += run.nodes;
+    for (const NodeRun& run : plan->placement.layout) nodes += run.nodes;
     CHECK(nodes == plan->nodes());
-    if (in.request.ranks) CHECK(plan->world_size() == *in.request.ranks);
-    if (in.request.ranks_per_node) CHECK(plan->max_local_size() <= *in.request.ranks_per_node);
-    CHECK(plan->wire.rfind("hl2.", 0) == 0);
+    if (in.request->ranks) CHECK(plan->world_size() == *in.request->ranks);
+    if (in.request->ranks_per_node) CHECK(plan->max_local_size() <= *in.request->ranks_per_node);
+    CHECK(plan->environment.wire.rfind("hl2.", 0) == 0);
   }
 }

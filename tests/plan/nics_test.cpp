@@ -42,7 +42,7 @@ std::vector<int> nics(const PlanInput& in) {
   const auto plan = make_plan(in);
   REQUIRE(plan);
   std::vector<int> result;
-  for (const RankPlan& rank : plan->classes[0].ranks) result.push_back(rank.nic);
+  for (const RankPlan& rank : plan->placement.classes[0].ranks) result.push_back(rank.nic);
   return result;
 }
 
@@ -94,9 +94,9 @@ TEST_CASE("the nearest interface, evenly", "[nics]") {
   in.node.nics[1].state = "down";
   CHECK(nics(in) == Ints{0, 0, 0, 0, 2, 2, 3, 3});
   in = input(0, 4);
-  in.request.ranks_per_node = 4;
+  asked(in).ranks_per_node = 4;
   CHECK(nics(in) == Ints{0, 1, 2, 3});
-  in.request.ranks_per_node = 1;
+  asked(in).ranks_per_node = 1;
   CHECK(nics(in) == Ints{0});
   CHECK(nics(input(4, 0)) == Ints{-1, -1, -1, -1});
 }
@@ -106,10 +106,10 @@ TEST_CASE("two interfaces of one NUMA node are shared by the ranks there", "[nic
   for (Device& device : in.node.devices) device.numa = 0;
   for (Nic& nic : in.node.nics) nic.numa = 0;
   CHECK(nics(in) == Ints{0, 1, 2, 3});
-  in.request.ranks_per_node = 2;
+  asked(in).ranks_per_node = 2;
   CHECK(nics(in) == Ints{0, 2});
   in.node.nics.resize(3);
-  in.request.ranks_per_node = 4;
+  asked(in).ranks_per_node = 4;
   CHECK(nics(in) == Ints{0, 0, 1, 2});
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("another NUMA node is farther than another bridge", "[nics]") {
 
 TEST_CASE("of several devices the one that is nearest to an interface decides", "[nics]") {
   PlanInput in = below({kA, kC, kD, {"0000:30"}}, {kD, kA});
-  in.request.devices_per_rank = 2;
+  asked(in).devices_per_rank = 2;
   CHECK(nics(in) == Ints{1, 0});
 }
 
@@ -276,7 +276,7 @@ std::string sockets(const std::vector<std::string>& ours, const std::string& mas
     in.node.nics.push_back(nic);
   }
   in.live = in.node;
-  if (!master.empty()) in.request.master_addr = master;
+  if (!master.empty()) asked(in).master_addr = master;
   const auto plan = make_plan(in);
   REQUIRE(plan);
   const Setting* setting = plan->find_env("NCCL_SOCKET_IFNAME");
@@ -333,15 +333,15 @@ TEST_CASE("interfaces are left alone where others decide, or nobody can", "[nics
   in.env = EnvSnapshot({"NCCL_SOCKET_IFNAME=eno1"});
   CHECK(both() == "(not decided) (not decided)");
   in.env = EnvSnapshot();
-  in.request.unset = {"GLOO_SOCKET_IFNAME"};
+  asked(in).unset = {"GLOO_SOCKET_IFNAME"};
   CHECK(both() == "(not decided) (removed)");
-  in.request.unset.clear();
-  in.request.set = {{"NCCL_SOCKET_IFNAME", "eno1"}};
+  asked(in).unset.clear();
+  asked(in).set = {{"NCCL_SOCKET_IFNAME", "eno1"}};
   CHECK(both() == "eno1 (not decided)");
-  in.request.set.clear();
-  in.request.nodes = 1;
+  asked(in).set.clear();
+  asked(in).nodes = 1;
   CHECK(both() == "(not decided) (not decided)");
-  in.request.nodes.reset();
+  asked(in).nodes.reset();
   Profile profile;
   profile.name = "p";
   in.profile = &profile;  // NCCL is the site's
@@ -375,7 +375,7 @@ TEST_CASE("Gloo follows NCCL, whoever has chosen its interface", "[nics]") {
   }
   in.live->nics[0].state = "down";
   CHECK(gloo("hsn") == "hsn1");
-  in.request.set = {{"NCCL_SOCKET_IFNAME", "hsn3"}};
+  asked(in).set = {{"NCCL_SOCKET_IFNAME", "hsn3"}};
   CHECK(gloo("hsn") == "hsn3");
   Profile profile;
   profile.name = "p";
@@ -384,13 +384,13 @@ TEST_CASE("Gloo follows NCCL, whoever has chosen its interface", "[nics]") {
   rule.defaults = {{"NCCL_SOCKET_IFNAME", {"hsn2", Template::Each::once, ""}}};
   profile.rules = {rule};
   in.profile = &profile;
-  in.request.set.clear();
+  asked(in).set.clear();
   in.env = EnvSnapshot();
   CHECK(variable(in, "GLOO_SOCKET_IFNAME") == "hsn2");
   profile.rules.front().defaults.push_back(
       {"GLOO_SOCKET_IFNAME", {"eno1", Template::Each::once, ""}});
   CHECK(variable(in, "GLOO_SOCKET_IFNAME") == "eno1");
-  in.request.nodes = 1;
+  asked(in).nodes = 1;
   profile.rules.front().defaults.pop_back();
   CHECK(variable(in, "GLOO_SOCKET_IFNAME") == "(not decided)");
 }
@@ -410,26 +410,26 @@ TEST_CASE("what each rank gets, in words", "[words]") {
   in.model = nullptr;
   CHECK_THAT(words(in).at(1), ContainsSubstring("; CPU 4 is not allowed here"));
   in = input(2, 0);
-  in.request.devices_per_rank = 2;
+  asked(in).devices_per_rank = 2;
   CHECK(words(in) == std::vector<std::string>{"GPUs 0,1, CPUs 0-7 (8 cores)"});
 }
 
 TEST_CASE("ranks that are alike have one text", "[words]") {
   PlanInput in = input(2, 2);
-  in.request.ranks_per_node = 8;
+  asked(in).ranks_per_node = 8;
   const std::vector<std::string> all = words(in);
   CHECK(std::map<std::string, int>{{all[0], 0}, {all[7], 0}}.size() == 2);
   CHECK(all[0] == "GPU 0 on NUMA node 0, NIC cxi0, CPUs 0-3 (1 core each)");
   CHECK(all[3] == all[0]);
   CHECK(all[4] == all[7]);
   in = input(0, 0);
-  in.request.ranks_per_node = 9;
+  asked(in).ranks_per_node = 9;
   CHECK(words(in).front() == "NUMA node 0, CPUs 0-3 (1 to 2 cores each)");
 }
 
 TEST_CASE("a rank that is far from its device is said to be", "[words]") {
   PlanInput in = input(1, 0);
-  in.request.ranks_per_node = 6;
+  asked(in).ranks_per_node = 6;
   const std::vector<std::string> all = words(in);
   CHECK(all.front() == "GPU 0 on NUMA node 0, CPUs 0-3 (1 core each)");
   CHECK(all.back() ==

@@ -35,12 +35,12 @@ PlanInput input(const Topology& node, std::vector<int> granted) {
 }
 
 const NodeClass& class_of(const Plan& plan, int host) {
-  for (const NodeRun& run : plan.layout) {
-    if (host < run.nodes) return plan.classes[static_cast<std::size_t>(run.node_class)];
+  for (const NodeRun& run : plan.placement.layout) {
+    if (host < run.nodes) return plan.placement.classes[static_cast<std::size_t>(run.node_class)];
     host -= run.nodes;
   }
   FAIL("no such host");
-  return plan.classes.front();
+  return plan.placement.classes.front();
 }
 
 std::vector<int> sizes(const Plan& plan) {
@@ -72,16 +72,16 @@ void check_parts(const NodeClass& node) {
 
 TEST_CASE("each node is laid out for its own grant", "[plan][parts]") {
   PlanInput in = input(cores(64), {2, 8, 8});
-  in.request.ranks_per_node = 2;
+  asked(in).ranks_per_node = 2;
   const auto plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->classes.size() == 2);
-  CHECK(plan->layout == std::vector<NodeRun>{{0, 1}, {1, 2}});
+  CHECK(plan->placement.classes.size() == 2);
+  CHECK(plan->placement.layout == std::vector<NodeRun>{{0, 1}, {1, 2}});
   CHECK(class_of(*plan, 0).granted == 2);
   CHECK(class_of(*plan, 2).granted == 8);
   CHECK(class_of(*plan, 1).ranks[1].part_first == 4);
   CHECK(class_of(*plan, 1).ranks[1].part_last == 7);
-  CHECK(plan->bind_via == BindVia::shim);
+  CHECK(plan->placement.bind_via == BindVia::shim);
   const Setting* threads = plan->find_env("OMP_NUM_THREADS");
   REQUIRE(threads != nullptr);
   CHECK(threads->value() == Value(PerRank{{{"1", "1"}, {"4", "4"}}}));
@@ -92,74 +92,74 @@ TEST_CASE("ranks are assigned to what each node has room for", "[plan][parts][co
   const std::pair<int, std::vector<int>> cases[] = {
       {2, {1, 1}}, {3, {2, 1}}, {5, {2, 3}}, {10, {2, 8}}};
   for (const auto& [ranks, want] : cases) {
-    in.request.ranks = ranks;
+    asked(in).ranks = ranks;
     const auto plan = make_plan(in);
     REQUIRE(plan);
     CHECK(sizes(*plan) == want);
   }
-  in.request.ranks = 11;
+  asked(in).ranks = 11;
   CHECK_THAT(make_plan(in).error().message, ContainsSubstring("10 cores granted in all (GRANTS)"));
-  in.request.oversubscribe = true;
+  asked(in).oversubscribe = true;
   CHECK(make_plan(in)->world_size() == 11);
-  in.request.oversubscribe = false;
-  in.request.ranks.reset();
-  in.request.ranks_per_node = 3;
+  asked(in).oversubscribe = false;
+  asked(in).ranks.reset();
+  asked(in).ranks_per_node = 3;
   CHECK_THAT(make_plan(in).error().message,
              ContainsSubstring("3 ranks requested on n0, 2 cores granted"));
-  in.request.ranks_per_node.reset();
+  asked(in).ranks_per_node.reset();
   CHECK(sizes(*make_plan(in)) == std::vector<int>{1, 1});  // nothing asked for
   in.slots = {2, 6};
   in.slots_why = "SLOTS";
   CHECK(sizes(*make_plan(in)) == std::vector<int>{2, 6});
-  in.request.ranks = 8;
+  asked(in).ranks = 8;
   CHECK(sizes(*make_plan(in)) == std::vector<int>{2, 6});
-  in.request.cores_per_rank = 2;
-  in.request.ranks = 5;
+  asked(in).cores_per_rank = 2;
+  asked(in).ranks = 5;
   CHECK(sizes(*make_plan(in)) == std::vector<int>{1, 4});
 }
 
 TEST_CASE("parts that cannot be counted through are not bound", "[plan][parts]") {
   PlanInput in = input(cores(8, 2), {4, 8});
-  in.request.ranks_per_node = 2;
+  asked(in).ranks_per_node = 2;
   auto plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->bind_via == BindVia::none);
+  CHECK(plan->placement.bind_via == BindVia::none);
   CHECK(class_of(*plan, 0).ranks[0].part_first == -1);
   CHECK(class_of(*plan, 0).ranks[0].cores == 1);
   CHECK(class_of(*plan, 1).ranks[0].cores == 2);
   CHECK_THAT(plan->find_choice("cpu-bind")->history.back().why,
              ContainsSubstring("2 hardware threads"));
-  in.request.bind_via = BindVia::shim;
+  asked(in).bind_via = BindVia::shim;
   CHECK(make_plan(in).error().kind == ErrorKind::unsupported);
 
   in = input(cores(8), {4});
   in.launcher.multi_node = false;
   plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->bind_via == BindVia::none);
+  CHECK(plan->placement.bind_via == BindVia::none);
   in.launcher.multi_node = true;
-  in.request.bind_via = BindVia::launcher;
+  asked(in).bind_via = BindVia::launcher;
   CHECK(make_plan(in).error().kind == ErrorKind::unsupported);
-  in.request.bind_via = BindVia::none;
+  asked(in).bind_via = BindVia::none;
   plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->classes[0].ranks[0].part_first == -1);
+  CHECK(plan->placement.classes[0].ranks[0].part_first == -1);
 }
 
 TEST_CASE("--threads-per-core: granted parts are not bound", "[plan][parts]") {
   for (const int threads : {1, 2}) {
     PlanInput in = input(cores(8, threads), {4, 8});
-    in.request.ranks_per_node = 2;
-    in.request.threads_per_core = 1;
+    asked(in).ranks_per_node = 2;
+    asked(in).threads_per_core = 1;
     const auto plan = make_plan(in);
     REQUIRE(plan);
-    CHECK(plan->bind_via == BindVia::none);
+    CHECK(plan->placement.bind_via == BindVia::none);
     for (int node = 0; node < 2; ++node)
       for (const RankPlan& rank : class_of(*plan, node).ranks) {
         CHECK(rank.part_first == -1);
         CHECK(rank.cpus.empty());
       }
-    in.request.bind_via = BindVia::shim;
+    asked(in).bind_via = BindVia::shim;
     CHECK(make_plan(in).error().kind == ErrorKind::unsupported);
   }
 }
@@ -170,9 +170,9 @@ TEST_CASE("one node whose cores are known is bound by name", "[plan][parts]") {
   in.node.allowed = *CpuSet::parse("1,4,6");
   const auto plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->bind_via == BindVia::launcher);
-  CHECK(plan->classes[0].ranks[0].cpus.to_list() == "1,4,6");
-  CHECK(plan->classes[0].granted == 3);
+  CHECK(plan->placement.bind_via == BindVia::launcher);
+  CHECK(plan->placement.classes[0].ranks[0].cpus.to_list() == "1,4,6");
+  CHECK(plan->placement.classes[0].granted == 3);
 }
 
 TEST_CASE("any grants and any counts: parts obey the laws, or a refusal has a reason",
@@ -185,9 +185,9 @@ TEST_CASE("any grants and any counts: parts obey the laws, or a refusal has a re
     std::vector<int> granted;
     for (int hosts = random.in(1, 6); hosts > 0; --hosts) granted.push_back(random.in(1, width));
     PlanInput in = input(cores(width), granted);
-    if (random.chance(60)) in.request.ranks = random.in(1, 60);
-    if (random.chance(30)) in.request.ranks_per_node = random.in(1, 12);
-    if (random.chance(20)) in.request.cores_per_rank = random.in(1, 4);
+    if (random.chance(60)) asked(in).ranks = random.in(1, 60);
+    if (random.chance(30)) asked(in).ranks_per_node = random.in(1, 12);
+    if (random.chance(20)) asked(in).cores_per_rank = random.in(1, 4);
     if (random.chance(50)) in.launcher.distribution = Distribution::even;
     INFO("round " << round);
     const auto plan = make_plan(in);
@@ -200,7 +200,7 @@ TEST_CASE("any grants and any counts: parts obey the laws, or a refusal has a re
     ++planned;
     const std::vector<int> on = sizes(*plan);
     CHECK(std::accumulate(on.begin(), on.end(), 0) == plan->world_size());
-    if (in.request.ranks) CHECK(plan->world_size() == *in.request.ranks);
+    if (in.request->ranks) CHECK(plan->world_size() == *in.request->ranks);
     for (int h = 0; h < plan->nodes(); ++h) {
       const NodeClass& node = class_of(*plan, h);
       CHECK(node.granted == granted[static_cast<std::size_t>(h)]);
@@ -218,8 +218,8 @@ TEST_CASE("any machine: a share of what is granted, or no binding at all", "[pla
     const Topology node = test::random_topology(seed);
     const int all = node.all_pus().count();
     PlanInput in = input(node, {random.in(1, all), random.in(1, all)});
-    if (random.chance(50)) in.request.ranks = random.in(1, 8);
-    in.request.oversubscribe = random.chance(20);
+    if (random.chance(50)) asked(in).ranks = random.in(1, 8);
+    asked(in).oversubscribe = random.chance(20);
     INFO("seed " << seed);
     const auto plan = make_plan(in);
     if (!plan) {
@@ -230,7 +230,7 @@ TEST_CASE("any machine: a share of what is granted, or no binding at all", "[pla
       for (const RankPlan& rank : class_of(*plan, h).ranks) {
         CHECK(rank.cpus.empty());
         CHECK(rank.cores >= 1);
-        CHECK((rank.part_first >= 0) == (plan->bind_via == BindVia::shim));
+        CHECK((rank.part_first >= 0) == (plan->placement.bind_via == BindVia::shim));
         CHECK(rank.part_last < in.granted[static_cast<std::size_t>(h)]);
         counted += rank.part_first >= 0 ? 1 : 0;
       }

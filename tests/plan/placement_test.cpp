@@ -18,7 +18,7 @@ using Cores = std::vector<int>;
 
 Plan plan_on(const Topology& node, int ranks) {
   PlanInput in = test::job_on(node, 1);
-  in.request.ranks_per_node = ranks;
+  asked(in).ranks_per_node = ranks;
   const Result<Plan> plan = make_plan(in);
   REQUIRE(plan);
   return *plan;
@@ -27,7 +27,7 @@ Plan plan_on(const Topology& node, int ranks) {
 Cores cores_of(const Topology& node, int ranks) {
   Cores cores;
   const Plan plan = plan_on(node, ranks);
-  for (const RankPlan& rank : plan.classes[0].ranks) cores.push_back(rank.cores);
+  for (const RankPlan& rank : plan.placement.classes[0].ranks) cores.push_back(rank.cores);
   return cores;
 }
 
@@ -48,7 +48,7 @@ int usable(const Topology& node) {
 }
 
 bool said(const Plan& plan, const std::string& id) {
-  return std::any_of(plan.reports.begin(), plan.reports.end(),
+  return std::any_of(plan.explanation.reports.begin(), plan.explanation.reports.end(),
                      [&](const Diagnostic& one) { return one.id == id; });
 }
 
@@ -80,14 +80,14 @@ TEST_CASE("fewer ranks than NUMA nodes get whole ones", "[placement]") {
   CHECK(cores_of(knl, 3) == Cores{18, 18, 32});
   const Plan plan = plan_on(knl, 3);
   CHECK(said(plan, "uneven-shares"));
-  CHECK(plan.classes[0].ranks[2].cpus.to_list() == "36-51,54-69");
+  CHECK(plan.placement.classes[0].ranks[2].cpus.to_list() == "36-51,54-69");
 }
 
 TEST_CASE("cuts fall on cache borders where no rank loses a core", "[placement]") {
   // 22 cores in L3 pairs, 4 ranks: 6, 6, 5, 5 cuts one pair, 6, 5, 6, 5 would cut two.
   const Plan plan = plan_on(without_devices({"", 1, 1, 22, 2, {}, ""}), 4);
-  CHECK(plan.classes[0].ranks[0].cpus.to_list() == "0-5");
-  CHECK(plan.classes[0].ranks[1].cpus.to_list() == "6-11");
+  CHECK(plan.placement.classes[0].ranks[0].cpus.to_list() == "0-5");
+  CHECK(plan.placement.classes[0].ranks[1].cpus.to_list() == "6-11");
   // 10 cores in L3 of 3 and the rest, 3 ranks: 3, 3, 4 and not 4, 3, 3.
   CHECK(cores_of(without_devices({"", 1, 1, 10, 3, {}, ""}), 3) == Cores{3, 3, 4});
 }
@@ -95,8 +95,8 @@ TEST_CASE("cuts fall on cache borders where no rank loses a core", "[placement]"
 TEST_CASE("a device without usable CPUs comes last and is named", "[placement]") {
   Topology node = test::build({"", 2, 2, 4, 0, {0, 1, 2, 3}, "4-11"});
   Plan plan = plan_on(node, 2);
-  CHECK(plan.classes[0].ranks[0].device() == 0);
-  CHECK(plan.classes[0].ranks[1].device() == 3);
+  CHECK(plan.placement.classes[0].ranks[0].device() == 0);
+  CHECK(plan.placement.classes[0].ranks[1].device() == 3);
   CHECK_FALSE(said(plan, "device-without-cpus"));
   plan = plan_on(node, 3);
   CHECK(said(plan, "device-without-cpus"));
@@ -106,7 +106,7 @@ TEST_CASE("a device without usable CPUs comes last and is named", "[placement]")
   REQUIRE(file);
   plan = plan_on(*file, 2);
   std::vector<int> devices;
-  for (const RankPlan& rank : plan.classes[0].ranks) devices.push_back(rank.device());
+  for (const RankPlan& rank : plan.placement.classes[0].ranks) devices.push_back(rank.device());
   CHECK(devices == std::vector<int>{0, 3});
   for (int d = 0; d < 4; ++d) CHECK(file->devices[static_cast<std::size_t>(d)].numa == d);
 }
@@ -126,7 +126,8 @@ TEST_CASE("ranks far from their devices share a NUMA node evenly with those near
       INFO(file << ", " << ranks << " ranks");
       const Plan plan = plan_on(*node, ranks);
       std::map<int, Cores> on;  // by NUMA node
-      for (const RankPlan& rank : plan.classes[0].ranks) on[rank.numa].push_back(rank.cores);
+      for (const RankPlan& rank : plan.placement.classes[0].ranks)
+        on[rank.numa].push_back(rank.cores);
       CHECK(on.count(-1) == 0);
       int poorest = usable(*node);
       for (const auto& [numa, cores] : on) {
@@ -145,25 +146,25 @@ TEST_CASE("uneven shares name the poorest rank, and a number of cores that is ac
   Topology knl = without_devices({"", 1, 4, 18, 2, {}, ""});
   knl.allowed -= *CpuSet::parse("52-53,70-71");
   const Plan plan = plan_on(knl, 3);
-  const auto note = std::find_if(plan.reports.begin(), plan.reports.end(),
+  const auto note = std::find_if(plan.explanation.reports.begin(), plan.explanation.reports.end(),
                                  [](const Diagnostic& one) { return one.id == "uneven-shares"; });
-  REQUIRE(note != plan.reports.end());
+  REQUIRE(note != plan.explanation.reports.end());
   CHECK(note->message.starts_with("local rank 0 has 18 cores, fewer than an equal share of 68"));
   CHECK(note->fix == "--cpus-per-rank 22");
   PlanInput in = test::job_on(knl, 1);
-  in.request.ranks_per_node = 3;
-  in.request.cores_per_rank = 22;
+  asked(in).ranks_per_node = 3;
+  asked(in).cores_per_rank = 22;
   CHECK(make_plan(in));
 }
 
 TEST_CASE("near sets that nest are divided", "[placement]") {
   // Three devices of a blade for each rank: their L3s lie on two NUMA nodes.
   PlanInput in = test::job_on(test::build(test::kMi250x), 1);
-  in.request.devices_per_rank = 3;
+  asked(in).devices_per_rank = 3;
   const Result<Plan> plan = make_plan(in);
   REQUIRE(plan);
   CpuSet taken;
-  for (const RankPlan& rank : plan->classes[0].ranks) {
+  for (const RankPlan& rank : plan->placement.classes[0].ranks) {
     CHECK(rank.cores >= 14);
     CHECK_FALSE(rank.cpus.intersects(taken));
     taken |= rank.cpus;
@@ -178,7 +179,7 @@ namespace {
 void check_poorest(const Topology& node, int ranks) {
   const Plan plan = plan_on(node, ranks);
   std::map<std::string, std::vector<const RankPlan*>> groups;
-  for (const RankPlan& rank : plan.classes[0].ranks) {
+  for (const RankPlan& rank : plan.placement.classes[0].ranks) {
     const bool has = rank.device() >= 0;
     const CpuSet near =
         has ? node.near(node.devices[static_cast<std::size_t>(rank.device())]) : CpuSet{};
@@ -188,7 +189,7 @@ void check_poorest(const Topology& node, int ranks) {
     const CpuSet near = (list.empty() ? node.all_pus() : *CpuSet::parse(list)) & node.allowed;
     const auto cores = std::count_if(node.cores.begin(), node.cores.end(),
                                      [&](const Core& core) { return core.pus.intersects(near); });
-    const auto& all = plan.classes[0].ranks;
+    const auto& all = plan.placement.classes[0].ranks;
     const auto there = std::count_if(
         all.begin(), all.end(), [&](const RankPlan& rank) { return rank.cpus.intersects(near); });
     for (const RankPlan* rank : members)
@@ -282,7 +283,7 @@ TEST_CASE("fewer ranks than devices share all cores, the nearest first", "[place
       INFO(shape.name << " with " << ranks << " ranks");
       const Plan plan = plan_on(node, ranks);
       CpuSet taken;
-      for (const RankPlan& rank : plan.classes[0].ranks) {
+      for (const RankPlan& rank : plan.placement.classes[0].ranks) {
         CHECK_FALSE(rank.cpus.intersects(taken));
         taken |= rank.cpus;
         const CpuSet near = node.near(node.devices[static_cast<std::size_t>(rank.device())]);
@@ -320,13 +321,14 @@ TEST_CASE("ranks on one core get hardware threads of their own", "[placement]") 
   node.allowed = node.all_pus();
   const auto lists = [&](int ranks, std::optional<int> threads) {
     PlanInput in = test::job_on(node, 1);
-    in.request.ranks_per_node = ranks;
-    in.request.oversubscribe = true;
-    in.request.threads_per_core = threads;
+    asked(in).ranks_per_node = ranks;
+    asked(in).oversubscribe = true;
+    asked(in).threads_per_core = threads;
     const Result<Plan> plan = make_plan(in);
     REQUIRE(plan);
     std::vector<std::string> cpus;
-    for (const RankPlan& rank : plan->classes[0].ranks) cpus.push_back(rank.cpus.to_list());
+    for (const RankPlan& rank : plan->placement.classes[0].ranks)
+      cpus.push_back(rank.cpus.to_list());
     return cpus;
   };
   using Lists = std::vector<std::string>;
@@ -359,7 +361,7 @@ TEST_CASE("on recordings of lstopo every rank has its own cores, near its device
       INFO(name << ", " << ranks << " ranks");
       const Plan plan = plan_on(*node, ranks);
       CpuSet taken;
-      for (const RankPlan& rank : plan.classes[0].ranks) {
+      for (const RankPlan& rank : plan.placement.classes[0].ranks) {
         CHECK(rank.cores >= 1);
         CHECK((node->allowed.contains(rank.cpus) && !rank.cpus.intersects(taken)));
         taken |= rank.cpus;

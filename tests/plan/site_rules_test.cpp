@@ -9,6 +9,7 @@
 #include "hpclaunch/profile.h"
 #include "plan/cores/cores.h"
 #include "plan/devices/units.h"
+#include "plan/jobs.h"
 #include "support/catch.h"
 
 using namespace hpclaunch;
@@ -104,7 +105,7 @@ PlanInput input(Topology node, const Profile* profile, int ranks) {
   in.launcher.name = "pals";
   in.launcher.rank_var = "PALS_RANKID";
   in.launcher.binds_sets = true;
-  in.request.ranks = ranks;
+  asked(in).ranks = ranks;
   in.job.user = "ada";
   in.job.id = "17";
   return in;
@@ -229,7 +230,7 @@ Topology gcds() {
 
 std::string devices_of(const Plan& plan) {
   std::string text;
-  for (const RankPlan& rank : plan.classes.front().ranks)
+  for (const RankPlan& rank : plan.placement.classes.front().ranks)
     text += (text.empty() ? "" : ",") + std::to_string(rank.unit());
   return text;
 }
@@ -242,15 +243,16 @@ TEST_CASE("without a rule ranks sit next to their devices", "[units]") {
   auto plan = make_plan(input(gcds(), &profile, 8));
   REQUIRE(plan);
   CHECK(devices_of(*plan) == "4,5,2,3,6,7,0,1");
-  CHECK(plan->gpu_view == "all");
+  CHECK(plan->placement.gpu_view == "all");
   CHECK(value_of(*plan, "ROCR_VISIBLE_DEVICES") == Value(std::string("4,5,2,3,6,7,0,1")));
   CHECK(value_of(*plan, "LOCAL_RANK") == Value(RankFact::local_rank));
-  for (const RankPlan& rank : plan->classes.front().ranks) CHECK(rank.cores >= 7);
+  for (const RankPlan& rank : plan->placement.classes.front().ranks) CHECK(rank.cores >= 7);
 
   plan = make_plan(input(reversed_gpus(), &profile, 4));
   REQUIRE(plan);
   CHECK(devices_of(*plan) == "3,2,1,0");
-  CHECK(lists(plan->classes.front().ranks) == "0-7,32-39:8-15,40-47:16-23,48-55:24-31,56-63");
+  CHECK(lists(plan->placement.classes.front().ranks) ==
+        "0-7,32-39:8-15,40-47:16-23,48-55:24-31,56-63");
 }
 
 TEST_CASE("every count of ranks keeps to the laws on machines with devices", "[units][law]") {
@@ -267,7 +269,7 @@ TEST_CASE("every count of ranks keeps to the laws on machines with devices", "[u
         continue;
       }
       CpuSet taken;
-      for (const RankPlan& rank : plan->classes.front().ranks) {
+      for (const RankPlan& rank : plan->placement.classes.front().ranks) {
         CHECK(!rank.cpus.empty());
         CHECK(!rank.cpus.intersects(taken));
         CHECK(node.allowed.contains(rank.cpus));
@@ -280,7 +282,8 @@ TEST_CASE("every count of ranks keeps to the laws on machines with devices", "[u
                           rank.cpus.contains(near->pus & node.allowed);
         CHECK((near->pus.contains(rank.cpus) || more));
       }
-      CHECK(plan->gpu_view == (n > static_cast<int>(node.devices.size()) ? "own" : "all"));
+      CHECK(plan->placement.gpu_view ==
+            (n > static_cast<int>(node.devices.size()) ? "own" : "all"));
     }
 }
 
@@ -294,11 +297,11 @@ TEST_CASE("ranks see their own where the driver's order cannot be theirs", "[uni
   PlanInput in = input(node, &profile, 4);
   auto plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->gpu_view == "own");
+  CHECK(plan->placement.gpu_view == "own");
   CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(PerRank{{{"2", "3", "0", "1"}}}));
   CHECK(value_of(*plan, "LOCAL_RANK") == Value(std::string("0")));
   CHECK(plan->find_choice("gpu-view")->history.back().layer == Layer::computed);
-  CHECK(plan->reports.empty());
+  CHECK(plan->explanation.reports.empty());
   Rule rule;
   rule.defaults = {{"SEEN", {"${gpu_view}", Template::Each::once, ""}}};
   profile.rules = {rule};
@@ -307,29 +310,29 @@ TEST_CASE("ranks see their own where the driver's order cannot be theirs", "[uni
   REQUIRE(plan);
   CHECK(value_of(*plan, "SEEN") == Value(std::string("own")));
   profile.rules.clear();
-  in.request.ranks = 2;  // one on each package: 2 and 0
-  CHECK(make_plan(in)->gpu_view == "own");
-  in.request.ranks = 1;
+  asked(in).ranks = 2;  // one on each package: 2 and 0
+  CHECK(make_plan(in)->placement.gpu_view == "own");
+  asked(in).ranks = 1;
   plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->gpu_view == "all");
+  CHECK(plan->placement.gpu_view == "all");
   CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(std::string("2")));
 
-  in.request.gpu_view = "all";
-  in.request.ranks = 7;  // 4 and 3: two classes, said once
+  asked(in).gpu_view = "all";
+  asked(in).ranks = 7;  // 4 and 3: two classes, said once
   in.hosts = {"n0", "n1"};
   in.launcher.multi_node = true;
   plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->classes.size() == 2);
-  REQUIRE(plan->reports.size() == 1);
-  CHECK(plan->reports[0].id == "device-order");
+  CHECK(plan->placement.classes.size() == 2);
+  REQUIRE(plan->explanation.reports.size() == 1);
+  CHECK(plan->explanation.reports[0].id == "device-order");
   for (Device& one : in.node.devices) one.vendor = "amd";  // whose mask orders
-  in.request.gpu_view.clear();
+  asked(in).gpu_view.clear();
   plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->gpu_view == "all");
-  CHECK(plan->reports.empty());
+  CHECK(plan->placement.gpu_view == "all");
+  CHECK(plan->explanation.reports.empty());
 }
 
 TEST_CASE("a mask that hides devices does not claim to show every one", "[units]") {
@@ -341,7 +344,7 @@ TEST_CASE("a mask that hides devices does not claim to show every one", "[units]
   profile.name = "p";
   const auto plan = make_plan(input(node, &profile, 2));
   REQUIRE(plan);
-  CHECK(plan->gpu_view == "all");
+  CHECK(plan->placement.gpu_view == "all");
   CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(std::string("0,2")));
   for (const Setting* said : {plan->find_env("ZE_AFFINITY_MASK"), plan->find_choice("gpu-view")})
     CHECK(said->history.back().why ==
@@ -359,7 +362,7 @@ TEST_CASE("own view: one device each, as device 0", "[units]") {
   CHECK(value_of(*plan, "CUDA_VISIBLE_DEVICES") == Value(mask));
   CHECK(value_of(*plan, "LOCAL_RANK") == Value(std::string("0")));
   CHECK(value_of(*plan, "CUDA_DEVICE_ORDER") == Value(std::string("PCI_BUS_ID")));
-  in.request.local_rank = "node";
+  asked(in).local_rank = "node";
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(value_of(*plan, "LOCAL_RANK") == Value(RankFact::local_rank));
@@ -376,14 +379,14 @@ TEST_CASE("a mask of the batch system is composed with", "[units]") {
   CHECK(value_of(*plan, "CUDA_VISIBLE_DEVICES") == Value(std::string("2,0")));
 
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=GPU-aa,GPU-bb"});
-  in.request.gpu_view = "own";
+  asked(in).gpu_view = "own";
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(value_of(*plan, "CUDA_VISIBLE_DEVICES") == Value(PerRank{{{"GPU-aa", "GPU-bb"}}}));
 
   Topology amd = gcds();
   in = input(amd, &profile, 8);
-  in.request.gpu_view = "own";
+  asked(in).gpu_view = "own";
   in.env = EnvSnapshot({"HIP_VISIBLE_DEVICES=0,1,2,3,4,5,6,7"});
   plan = make_plan(in);
   REQUIRE(plan);
@@ -411,25 +414,25 @@ TEST_CASE("parts of devices are units, with the mask that the mode has", "[units
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(plan->find_env("ZE_AFFINITY_MASK") == nullptr);  // device i is local rank i's already
-  in.request.gpu_view = "own";
-  in.request.device_mode = "composite";
+  asked(in).gpu_view = "own";
+  asked(in).device_mode = "composite";
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(value_of(*plan, "ZE_AFFINITY_MASK") ==
         Value(PerRank{{{"0.0", "0.1", "1.0", "1.1", "2.0", "2.1", "3.0", "3.1", "4.0", "4.1", "5.0",
                         "5.1"}}}));
-  in.request.device_mode = "gpu";
-  in.request.ranks = 6;
+  asked(in).device_mode = "gpu";
+  asked(in).ranks = 6;
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(PerRank{{{"0", "1", "2", "3", "4", "5"}}}));
-  in.request.device_mode = "tiles";
+  asked(in).device_mode = "tiles";
   const auto bad = make_plan(in);
   REQUIRE(!bad);
   CHECK(bad.error().hint == "--device-mode tile");
-  in.request.device_mode = "tile";
-  in.request.gpu_view = "all";
-  in.request.ranks = 2;  // one on each package
+  asked(in).device_mode = "tile";
+  asked(in).gpu_view = "all";
+  asked(in).ranks = 2;  // one on each package
   plan = make_plan(in);
   REQUIRE(plan);
   CHECK(value_of(*plan, "ZE_AFFINITY_MASK") == Value(std::string("0,6")));
@@ -482,8 +485,8 @@ TEST_CASE("a value that cannot be made is reported, and nothing is set", "[rules
   const auto plan = make_plan(input(machine({1, 1, 0, 4}), &profile, 1));
   REQUIRE(plan);
   CHECK(plan->find_env("A") == nullptr);
-  REQUIRE(plan->reports.size() == 1);
-  CHECK_THAT(plan->reports[0].message, ContainsSubstring("NOT_THERE"));
+  REQUIRE(plan->explanation.reports.size() == 1);
+  CHECK_THAT(plan->explanation.reports[0].message, ContainsSubstring("NOT_THERE"));
 }
 
 TEST_CASE("late rules follow what a variable is in the end", "[rules]") {
@@ -498,16 +501,16 @@ TEST_CASE("late rules follow what a variable is in the end", "[rules]") {
   PlanInput in = input(machine({1, 1, 0, 4}), &profile, 1);
   auto plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->profile_args == std::vector<std::string>{"--pmi=pmix"});
-  in.request.set = {{"CCL_PROCESS_LAUNCHER", "none"}};
+  CHECK(plan->launch.profile_args == std::vector<std::string>{"--pmi=pmix"});
+  asked(in).set = {{"CCL_PROCESS_LAUNCHER", "none"}};
   plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->profile_args.empty());
-  in.request.set.clear();
+  CHECK(plan->launch.profile_args.empty());
+  asked(in).set.clear();
   in.env = EnvSnapshot({"CCL_PROCESS_LAUNCHER=hydra"});
   plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->profile_args.empty());
+  CHECK(plan->launch.profile_args.empty());
 }
 
 TEST_CASE("lists are as long as the ranks or the units", "[rules]") {
@@ -552,33 +555,33 @@ TEST_CASE("parts that only a mask can reach are never all visible", "[units]") {
   PlanInput in = input(node, &profile, 12);
   auto plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->gpu_view == "own");
+  CHECK(plan->placement.gpu_view == "own");
   CHECK(std::holds_alternative<PerRank>(value_of(*plan, "ZE_AFFINITY_MASK")));
-  in.request.gpu_view = "all";
+  asked(in).gpu_view = "all";
   plan = make_plan(in);
   REQUIRE(plan);
-  REQUIRE(plan->reports.size() == 1);
-  CHECK(plan->reports[0].id == "parts-need-masks");
-  CHECK(plan->reports[0].severity == Severity::error);
+  REQUIRE(plan->explanation.reports.size() == 1);
+  CHECK(plan->explanation.reports[0].id == "parts-need-masks");
+  CHECK(plan->explanation.reports[0].severity == Severity::error);
 }
 
 TEST_CASE("the launcher's view needs flags", "[units]") {
   Profile profile;
   profile.name = "p";
   PlanInput in = input(reversed_gpus(), &profile, 4);
-  in.request.gpu_view = "launcher";
+  asked(in).gpu_view = "launcher";
   auto plan = make_plan(in);
   REQUIRE(plan);
-  REQUIRE(plan->reports.size() == 1);
-  CHECK(plan->reports[0].id == "launcher-view");
-  CHECK(plan->reports[0].message.starts_with("--gpu-view launcher: "));
+  REQUIRE(plan->explanation.reports.size() == 1);
+  CHECK(plan->explanation.reports[0].id == "launcher-view");
+  CHECK(plan->explanation.reports[0].message.starts_with("--gpu-view launcher: "));
   Rule flags;
   flags.id = "flags";
   flags.launch = {{"pals", {"--gpu-bind=closest"}}};
   profile.rules = {flags};
   plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->reports.empty());
+  CHECK(plan->explanation.reports.empty());
 }
 
 TEST_CASE("a device's NUMA node stands for the cores near it", "[units]") {
@@ -592,7 +595,7 @@ TEST_CASE("a device's NUMA node stands for the cores near it", "[units]") {
   profile.name = "p";
   const auto plan = make_plan(input(node, &profile, 3));
   REQUIRE(plan);
-  const std::vector<RankPlan>& ranks = plan->classes.front().ranks;
+  const std::vector<RankPlan>& ranks = plan->placement.classes.front().ranks;
   CHECK(ranks[0].numa == 0);
   CHECK(ranks[1].numa == 1);
   CHECK(ranks[2].numa == 1);
@@ -609,7 +612,7 @@ TEST_CASE("masks mean what the driver makes of them", "[units]") {
        {Row{"2,-1,0", "2"}, Row{"0,GPU-1", "0"}, Row{"1,9,0", "1"}, Row{"3,1", "3,1"}}) {
     INFO(row.mask);
     PlanInput in = input(reversed_gpus(), &profile, 1);
-    in.request.ranks.reset();
+    asked(in).ranks.reset();
     in.env = EnvSnapshot({std::string("CUDA_VISIBLE_DEVICES=") + row.mask});
     const auto plan = make_plan(in);
     REQUIRE(plan);
@@ -621,9 +624,9 @@ TEST_CASE("masks mean what the driver makes of them", "[units]") {
     in.env = EnvSnapshot({std::string("CUDA_VISIBLE_DEVICES=") + mask});
     const auto plan = make_plan(in);
     REQUIRE(plan);
-    CHECK(plan->gpu_view.empty());
-    REQUIRE(plan->reports.size() == 1);
-    CHECK(plan->reports[0].id == "no-device-left");
+    CHECK(plan->placement.gpu_view.empty());
+    REQUIRE(plan->explanation.reports.size() == 1);
+    CHECK(plan->explanation.reports[0].id == "no-device-left");
   }
 }
 
@@ -644,7 +647,7 @@ TEST_CASE("a mask that leaves one side of the node keeps ranks on that side", "[
   in.env = EnvSnapshot({"CUDA_VISIBLE_DEVICES=2,3"});
   plan = make_plan(in);
   REQUIRE(plan);
-  for (const RankPlan& rank : plan->classes.front().ranks) CHECK(rank.package == 1);
+  for (const RankPlan& rank : plan->placement.classes.front().ranks) CHECK(rank.package == 1);
 }
 
 TEST_CASE("a binding says what made it hold, and whom it overruled", "[binding]") {
@@ -670,11 +673,11 @@ TEST_CASE("cores that nobody can name are not bound", "[plan]") {
   in.part_of_node = true;
   auto plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->bind_via == BindVia::launcher);
+  CHECK(plan->placement.bind_via == BindVia::launcher);
   in.cores_known = false;
   plan = make_plan(in);
   REQUIRE(plan);
-  CHECK(plan->bind_via == BindVia::none);
-  CHECK(plan->wire.find("expect=") == std::string::npos);
-  CHECK(plan->wire.find("cpus=") == std::string::npos);
+  CHECK(plan->placement.bind_via == BindVia::none);
+  CHECK(plan->environment.wire.find("expect=") == std::string::npos);
+  CHECK(plan->environment.wire.find("cpus=") == std::string::npos);
 }

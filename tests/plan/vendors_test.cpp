@@ -23,7 +23,7 @@ PlanInput mixed() {
 
 std::vector<int> devices_of(const Plan& plan) {
   std::vector<int> devices;
-  for (const RankPlan& rank : plan.classes.at(0).ranks) devices.push_back(rank.device());
+  for (const RankPlan& rank : plan.placement.classes.at(0).ranks) devices.push_back(rank.device());
   return devices;
 }
 
@@ -41,7 +41,7 @@ std::vector<std::string> each(const Plan& plan, const char* name) {
 
 int said(const Plan& plan, const std::string& rule) {
   return static_cast<int>(
-      std::count_if(plan.reports.begin(), plan.reports.end(),
+      std::count_if(plan.explanation.reports.begin(), plan.explanation.reports.end(),
                     [&](const Diagnostic& report) { return report.id == rule; }));
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("ranks get the devices of the vendor that the node lists first", "[pla
   CHECK(constant(*plan, "CUDA_VISIBLE_DEVICES") == "3,2,1,0");
   CHECK(plan->find_env("ROCR_VISIBLE_DEVICES") == nullptr);
   REQUIRE(said(*plan, "several-vendors") == 1);
-  CHECK(plan->reports.front().message ==
+  CHECK(plan->explanation.reports.front().message ==
         "the plan uses the 4 devices of nvidia only, not the 2 of amd: a program uses one vendor's "
         "devices");
 }
@@ -76,7 +76,7 @@ TEST_CASE("a profile's vendor goes first, and masks count as its driver does", "
   const Profile profile = amd_site();
   PlanInput in = mixed();
   in.profile = &profile;
-  in.request.gpu_view = "own";
+  asked(in).gpu_view = "own";
   const auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(devices_of(*plan) == std::vector<int>{4, 5});
@@ -94,14 +94,14 @@ TEST_CASE("a device mode's mask says whose devices it is for", "[plan][vendors]"
   PlanInput in = mixed();
   in.profile = &profile;
   CHECK(devices_of(*make_plan(in)) == std::vector<int>{3, 2, 1, 0});
-  in.request.device_mode = "hip";
+  asked(in).device_mode = "hip";
   CHECK(devices_of(*make_plan(in)) == std::vector<int>{4, 5});
   in.node.devices[4].vendor = "intel";
   in.node.devices[5].vendor = "intel";
   in.node.devices[4].subdevices = 2;
   in.node.devices[5].subdevices = 2;
   in.profile = nullptr;
-  in.request.device_mode = "tile";
+  asked(in).device_mode = "tile";
   const auto tiles = make_plan(in);
   REQUIRE(tiles);
   CHECK(devices_of(*tiles) == std::vector<int>{4, 4, 5, 5});
@@ -109,7 +109,7 @@ TEST_CASE("a device mode's mask says whose devices it is for", "[plan][vendors]"
 
 TEST_CASE("without devices all vendors' are hidden", "[plan][vendors]") {
   PlanInput in = mixed();
-  in.request.devices_per_rank = 0;
+  asked(in).devices_per_rank = 0;
   const auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(constant(*plan, "CUDA_VISIBLE_DEVICES").empty());
@@ -157,18 +157,18 @@ TEST_CASE("another vendor's devices change nothing for the kept ones", "[plan][v
     }
     REQUIRE(check_topology(in.node));
     INFO("seed " << seed);
-    alone.request.gpu_view = in.request.gpu_view = random.chance(50) ? "own" : "all";
-    if (random.chance(50)) alone.request.devices_per_rank = in.request.devices_per_rank = 1;
+    asked(alone).gpu_view = asked(in).gpu_view = random.chance(50) ? "own" : "all";
+    if (random.chance(50)) asked(alone).devices_per_rank = asked(in).devices_per_rank = 1;
     const auto a = make_plan(alone);
     const auto b = make_plan(in);
     REQUIRE(static_cast<bool>(a) == static_cast<bool>(b));
     if (!a) continue;
     ++compared;
-    REQUIRE(a->classes[0].ranks.size() == b->classes[0].ranks.size());
-    for (std::size_t r = 0; r < a->classes[0].ranks.size(); ++r) {
-      RankPlan theirs = a->classes[0].ranks[r];
+    REQUIRE(a->placement.classes[0].ranks.size() == b->placement.classes[0].ranks.size());
+    for (std::size_t r = 0; r < a->placement.classes[0].ranks.size(); ++r) {
+      RankPlan theirs = a->placement.classes[0].ranks[r];
       for (UnitRef& unit : theirs.units) unit.device = index[static_cast<std::size_t>(unit.device)];
-      CHECK(theirs == b->classes[0].ranks[r]);
+      CHECK(theirs == b->placement.classes[0].ranks[r]);
     }
     for (const char* mask : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {
       REQUIRE((a->find_env(mask) == nullptr) == (b->find_env(mask) == nullptr));

@@ -28,9 +28,9 @@ RankPlan on(const std::string& list) {
 
 Plan small_plan() {
   Plan plan;
-  plan.hosts = {"10.0.0.1", "10.0.0.2"};  // what has no mark
-  plan.classes = {NodeClass{{on("0-3"), on("4-7")}}};
-  plan.layout = {NodeRun{0, 2}};
+  plan.hosts.names = {"10.0.0.1", "10.0.0.2"};  // what has no mark
+  plan.placement.classes = {NodeClass{{on("0-3"), on("4-7")}}};
+  plan.placement.layout = {NodeRun{0, 2}};
   return plan;
 }
 
@@ -49,12 +49,12 @@ std::string fields_of(const Plan& plan) {
 
 TEST_CASE("the wire, byte for byte", "[wire]") {
   Plan plan = small_plan();
-  plan.env = {setting("GONE", Unset{}),
-              setting("LOCAL_RANK", RankFact::local_rank),
-              setting("MASK", PerRank{{{"0", "1:2"}}}),
-              setting("SAME", PerRank{{{"x", "x"}}}),
-              setting("WORLD_SIZE", std::string("4")),
-              setting("http_proxy", PerRank{{{"", "h\xC3\xA9"}}})};
+  plan.environment.settings = {setting("GONE", Unset{}),
+                               setting("LOCAL_RANK", RankFact::local_rank),
+                               setting("MASK", PerRank{{{"0", "1:2"}}}),
+                               setting("SAME", PerRank{{{"x", "x"}}}),
+                               setting("WORLD_SIZE", std::string("4")),
+                               setting("http_proxy", PerRank{{{"", "h\xC3\xA9"}}})};
   CHECK(encoded(plan) ==
         "hl2.6bA6s:rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:layout=0*2"
         ":LOCAL_RANK=@.local-rank:SAME=x:same=WORLD_SIZE*lrLDx:hosts=......"
@@ -63,95 +63,97 @@ TEST_CASE("the wire, byte for byte", "[wire]") {
 
 TEST_CASE("classes, runs and columns", "[wire]") {
   Plan plan = small_plan();
-  plan.hosts = {"localhost", "fe80::1", "10.0.0.2", "4"};
-  plan.classes.push_back(NodeClass{{on("0-7")}});
-  plan.layout = {NodeRun{0, 1}, NodeRun{1, 2}, NodeRun{0, 1}};
-  plan.verify = Verify::strict;
-  plan.env = {setting("A", PerRank{{{"x", "x"}, {"x"}}}),
-              setting("B", PerRank{{{"x", "x"}, {"y"}}})};
+  plan.hosts.names = {"localhost", "fe80::1", "10.0.0.2", "4"};
+  plan.placement.classes.push_back(NodeClass{{on("0-7")}});
+  plan.placement.layout = {NodeRun{0, 1}, NodeRun{1, 2}, NodeRun{0, 1}};
+  plan.supervision.verify = Verify::strict;
+  plan.environment.settings = {setting("A", PerRank{{{"x", "x"}, {"x"}}}),
+                               setting("B", PerRank{{{"x", "x"}, {"y"}}})};
   const std::string head =
       ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=strict:layout=0*1/1*2/"
       "0*1:A=x:hosts=............";
   CHECK(fields_of(plan) == head + ":class=2:B=x:cpus=0-3/4-7:class=1:B=y:cpus=0-7");
 
   SECTION("a launcher that binds is compared with") {
-    plan.bind_via = BindVia::launcher;
+    plan.placement.bind_via = BindVia::launcher;
     CHECK(fields_of(plan) == head + ":class=2:B=x:expect=0-3/4-7:class=1:B=y:expect=0-7");
-    plan.verify = Verify::off;
+    plan.supervision.verify = Verify::off;
     CHECK(fields_of(plan).find("expect") == std::string::npos);
   }
   SECTION("nobody binds") {
-    plan.bind_via = BindVia::none;
+    plan.placement.bind_via = BindVia::none;
     CHECK(fields_of(plan) == head + ":class=2:B=x:class=1:B=y");
   }
   SECTION("ranks that are not bound") {
-    plan.classes[0].ranks[0].cpus = {};
-    plan.classes[1].ranks[0].cpus = {};
+    plan.placement.classes[0].ranks[0].cpus = {};
+    plan.placement.classes[1].ranks[0].cpus = {};
     CHECK(fields_of(plan) == head + ":class=2:B=x:cpus=/4-7:class=1:B=y");
   }
 }
 
 TEST_CASE("what the ranks compare", "[wire]") {
   Plan plan = small_plan();
-  plan.hosts = {"Node1.example.org", "node2"};
-  plan.removed = {"ROCR_VISIBLE_DEVICES", "no identifier", "ZE_AFFINITY_MASK"};
-  plan.env = {setting("A", std::string("1")),
-              setting("API_TOKEN", std::string("x")),
-              setting("GONE", Unset{}),
-              setting("LD_LIBRARY_PATH", std::string("/lib")),
-              setting("MASTER_PORT", std::string("29500")),
-              setting("PATH", std::string("/bin"))};
+  plan.hosts.names = {"Node1.example.org", "node2"};
+  plan.environment.removed = {"ROCR_VISIBLE_DEVICES", "no identifier", "ZE_AFFINITY_MASK"};
+  plan.environment.settings = {setting("A", std::string("1")),
+                               setting("API_TOKEN", std::string("x")),
+                               setting("GONE", Unset{}),
+                               setting("LD_LIBRARY_PATH", std::string("/lib")),
+                               setting("MASTER_PORT", std::string("29500")),
+                               setting("PATH", std::string("/bin"))};
   const std::string head = ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:layout=0*2";
   const std::string absent = ":absent=ROCR_VISIBLE_DEVICES/ZE_AFFINITY_MASK";
   const std::string hosts = ":hosts=" + wire_mark("node1", 3) + wire_mark("node2", 3);
   const std::string same = ":same=A*" + wire_mark("1", 5) + "/MASTER_PORT*" + wire_mark("29500", 5);
   const std::string tail = ":class=2:cpus=0-3/4-7";
   CHECK(fields_of(plan) == head + absent + same + hosts + tail);
-  plan.env.insert(plan.env.begin() + 4, setting("MASTER_ADDR", std::string("node1")));
+  plan.environment.settings.insert(plan.environment.settings.begin() + 4,
+                                   setting("MASTER_ADDR", std::string("node1")));
   CHECK(fields_of(plan).find(":port=") == std::string::npos);
-  plan.env[4].history.back().layer = Layer::builtin;
+  plan.environment.settings[4].history.back().layer = Layer::builtin;
   CHECK(fields_of(plan).find(absent + ":port=29500:same=") != std::string::npos);
-  plan.env[5].history.back().value = std::string("x29500");
+  plan.environment.settings[5].history.back().value = std::string("x29500");
   CHECK(fields_of(plan).find(":port=") == std::string::npos);
-  plan.verify = Verify::off;
+  plan.supervision.verify = Verify::off;
   CHECK(fields_of(plan) ==
         ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=off:layout=0*2" + absent + tail);
-  plan.hosts = {"node1", "node2"};
-  plan.layout = {NodeRun{0, 1}};
-  plan.hosts = {"node1"};
-  plan.verify = Verify::warn;
+  plan.hosts.names = {"node1", "node2"};
+  plan.placement.layout = {NodeRun{0, 1}};
+  plan.hosts.names = {"node1"};
+  plan.supervision.verify = Verify::warn;
   CHECK(fields_of(plan).find(":hosts=") == std::string::npos);
 }
 
 TEST_CASE("checks give way before the plan does, and say so", "[wire]") {
   Plan plan = small_plan();
-  plan.hosts = std::vector<std::string>(kMaxWireHosts, "n");
-  plan.layout = {NodeRun{0, kMaxWireHosts}};
+  plan.hosts.names = std::vector<std::string>(kMaxWireHosts, "n");
+  plan.placement.layout = {NodeRun{0, kMaxWireHosts}};
   std::vector<std::string> left_out;
   const auto whole = encode_wire(plan, kNames, &left_out);
   REQUIRE(whole);
   CHECK(left_out.empty());
   CHECK(run_rank(*whole, 2 * kMaxWireHosts - 1).fault.empty());
-  plan.hosts.push_back("n");
-  plan.layout = {NodeRun{0, kMaxWireHosts + 1}};
+  plan.hosts.names.push_back("n");
+  plan.placement.layout = {NodeRun{0, kMaxWireHosts + 1}};
   const auto part = encode_wire(plan, kNames, &left_out);
   REQUIRE(part);
   CHECK(left_out == std::vector<std::string>{"their host"});
   CHECK(part->size() < 100);
   Plan large = plan;
-  large.first_is_here = true;
+  large.hosts.first_is_here = true;
   left_out.clear();
   constexpr int kAurora = 10'624;
-  large.hosts = {};
-  for (int n = 0; n < kAurora; ++n) large.hosts.push_back("x" + std::to_string(n));
-  large.layout = {NodeRun{0, kAurora}};
+  large.hosts.names = {};
+  for (int n = 0; n < kAurora; ++n) large.hosts.names.push_back("x" + std::to_string(n));
+  large.placement.layout = {NodeRun{0, kAurora}};
   const auto all = encode_wire(large, kNames, &left_out);
   REQUIRE(all);
   CHECK(left_out.empty());
   CHECK(all->find(":order=" + wire_mark("x0", 1) + wire_mark("x1", 1)) != std::string::npos);
   CHECK(run_rank(*all, 2 * kAurora - 1).fault.empty());
   for (int i = 0; i < 2000; ++i)
-    plan.env.push_back(setting("A_LONG_NAME_" + std::to_string(100000 + i), std::string("1")));
+    plan.environment.settings.push_back(
+        setting("A_LONG_NAME_" + std::to_string(100000 + i), std::string("1")));
   left_out.clear();
   const auto least = encode_wire(plan, kNames, &left_out);
   REQUIRE(least);
@@ -161,7 +163,7 @@ TEST_CASE("checks give way before the plan does, and say so", "[wire]") {
 
 TEST_CASE("parts of nodes whose CPUs are only counted", "[wire]") {
   Plan plan = small_plan();
-  NodeClass& first = plan.classes.front();
+  NodeClass& first = plan.placement.classes.front();
   first.granted = 6;
   first.ranks = {RankPlan{}, RankPlan{}};
   first.ranks[0].part_first = 0;
@@ -172,7 +174,7 @@ TEST_CASE("parts of nodes whose CPUs are only counted", "[wire]") {
       ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:layout=0*2:hosts=......";
   CHECK(fields_of(plan) == head + ":class=2:granted=6:part=0-2/3-5");
   CHECK(run_rank(encoded(plan), 1).binding == shim::Binding::part);
-  plan.bind_via = BindVia::none;
+  plan.placement.bind_via = BindVia::none;
   CHECK(fields_of(plan) == head + ":class=2");
 }
 
@@ -180,14 +182,14 @@ TEST_CASE("who stays, and how a rank ends", "[wire]") {
   Plan plan = small_plan();
   const std::string head = ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn";
   const std::string tail = ":layout=0*2:hosts=......:class=2:cpus=0-3/4-7";
-  plan.time_limit_signal = {10, 1'800'000'000};
-  plan.termination.fails_fast = false;
+  plan.supervision.time_limit_signal = {10, 1'800'000'000};
+  plan.supervision.termination.fails_fast = false;
   CHECK(fields_of(plan) == head + tail);  // nobody stays
-  plan.supervise = true;
+  plan.supervision.supervise = true;
   CHECK(fields_of(plan) == head + ":stay=kill:notice=10*1800000000" + tail);
-  plan.time_limit_signal = {};
-  plan.termination.fails_fast = true;
-  plan.termination.ranks_outlive_launcher = true;
+  plan.supervision.time_limit_signal = {};
+  plan.supervision.termination.fails_fast = true;
+  plan.supervision.termination.ranks_outlive_launcher = true;
   CHECK(fields_of(plan) == head + ":stay=exit:end=with-parent" + tail);
   CHECK(run_rank(encoded(plan), 3).fault.empty());
 }
@@ -210,24 +212,24 @@ TEST_CASE("the shim's marks are ours", "[wire]") {
 
 TEST_CASE("limits and directories come before the layout", "[wire]") {
   Plan plan = small_plan();
-  plan.core_limit = "0";
-  plan.make_dirs = {"/tmp/me", "/tmp/me/a:b c"};
+  plan.environment.core_limit = "0";
+  plan.environment.make_dirs = {"/tmp/me", "/tmp/me/a:b c"};
   CHECK(fields_of(plan) ==
         ":rank=PMI_RANK:local=MPI_LOCALRANKID:verify=warn:core=0:dir=%2Ftmp%2Fme/%2Ftmp%2Fme%2Fa"
         "%3Ab%20c:layout=0*2:hosts=......:class=2:cpus=0-3/4-7");
-  plan.make_dirs = {"/tmp/me", "/tmp/me"};
+  plan.environment.make_dirs = {"/tmp/me", "/tmp/me"};
   CHECK(fields_of(plan).find(":dir=%2Ftmp%2Fme:layout") != std::string::npos);
   for (const char* core : {"unlimited", "1", "999999999999999999"}) {
-    plan.core_limit = core;
+    plan.environment.core_limit = core;
     CHECK(run_rank(encoded(plan), 3).core == core);
   }
-  plan.core_limit.clear();
-  plan.make_dirs = {"/" + std::string(4094, 'x')};
-  CHECK(run_rank(encoded(plan), 0).directories == plan.make_dirs);
+  plan.environment.core_limit.clear();
+  plan.environment.make_dirs = {"/" + std::string(4094, 'x')};
+  CHECK(run_rank(encoded(plan), 0).directories == plan.environment.make_dirs);
   for (const std::string& path :
        {std::string(), std::string("tmp"), "/" + std::string(4095, 'x'), std::string("$HOME/x")}) {
     INFO(path);
-    plan.make_dirs = {"/fine", path};
+    plan.environment.make_dirs = {"/fine", path};
     CHECK_FALSE(encode_wire(plan, kNames));
   }
 }
@@ -238,7 +240,7 @@ TEST_CASE("the last decision about a variable holds", "[wire]") {
   overruled.history.push_back({Layer::command_line, std::string("z"), {}, "typed"});
   Setting computed = setting("B", std::string("old"));
   computed.history.push_back({Layer::computed, RankFact::node, {}, "a fact"});
-  plan.env = {overruled, computed};
+  plan.environment.settings = {overruled, computed};
   CHECK(fields_of(plan).find(":A=") == std::string::npos);
   CHECK(fields_of(plan).find(":B=@.node:") != std::string::npos);
 }
@@ -251,8 +253,9 @@ TEST_CASE("a launcher without a local rank", "[wire]") {
 
 TEST_CASE("a plan that is too long says what makes it so", "[wire]") {
   Plan plan = small_plan();
-  plan.env = {setting("BIG", PerRank{{{std::string(20000, 'a'), std::string(20000, 'b')}}}),
-              setting("RANK", RankFact::rank)};
+  plan.environment.settings = {
+      setting("BIG", PerRank{{{std::string(20000, 'a'), std::string(20000, 'b')}}}),
+      setting("RANK", RankFact::rank)};
   const auto wire = encode_wire(plan, kNames);
   REQUIRE(!wire);
   CHECK(wire.error().kind == ErrorKind::unsupported);
@@ -262,16 +265,16 @@ TEST_CASE("a plan that is too long says what makes it so", "[wire]") {
 
   std::vector<std::string> half(2, std::string(16000, 'a'));
   half[1] = std::string(16000, 'b');
-  plan.env[0] = setting("BIG", PerRank{{half}});
+  plan.environment.settings[0] = setting("BIG", PerRank{{half}});
   const std::string fits = encoded(plan);
   CHECK(run_rank(fits, 3).environment == std::vector<std::string>{"RANK=3", "BIG=" + half[1]});
 
-  plan.env.clear();
+  plan.environment.settings.clear();
   for (int i = 0; i < kMaxWireVariables; ++i) {
-    plan.env.push_back(setting("V" + std::to_string(1000 + i), RankFact::rank));
+    plan.environment.settings.push_back(setting("V" + std::to_string(1000 + i), RankFact::rank));
   }
   CHECK(run_rank(encoded(plan), 0).fault.empty());
-  plan.env.push_back(setting("W", RankFact::rank));
+  plan.environment.settings.push_back(setting("W", RankFact::rank));
   CHECK(!encode_wire(plan, kNames));
 }
 
@@ -290,22 +293,23 @@ class Maker {
     for (int c = 0; c < classes; ++c) {
       NodeClass node_class;
       for (int r = below(7); r >= 0; --r) node_class.ranks.push_back(rank());
-      out.classes.push_back(node_class);
+      out.placement.classes.push_back(node_class);
     }
     for (int runs = below(5); runs >= 0; --runs) {
-      out.layout.push_back({below(classes), 1 + below(4)});
-      for (int n = 0; n < out.layout.back().nodes; ++n) {
-        out.hosts.push_back("n" + std::to_string(out.hosts.size()));
+      out.placement.layout.push_back({below(classes), 1 + below(4)});
+      for (int n = 0; n < out.placement.layout.back().nodes; ++n) {
+        out.hosts.names.push_back("n" + std::to_string(out.hosts.names.size()));
       }
     }
-    out.bind_via = static_cast<BindVia>(below(3));
-    out.verify = static_cast<Verify>(below(3));
-    if (below(2) == 0) out.core_limit = below(2) == 0 ? "unlimited" : std::to_string(engine_());
+    out.placement.bind_via = static_cast<BindVia>(below(3));
+    out.supervision.verify = static_cast<Verify>(below(3));
+    if (below(2) == 0)
+      out.environment.core_limit = below(2) == 0 ? "unlimited" : std::to_string(engine_());
     for (int d = below(4); d > 0; --d)
-      out.make_dirs.push_back("/" + std::to_string(below(9)) + text());
+      out.environment.make_dirs.push_back("/" + std::to_string(below(9)) + text());
     std::map<std::string, Value> variables;
     for (int v = below(8); v > 0; --v) variables[name()] = value(out);
-    for (auto& [key, item] : variables) out.env.push_back(setting(key, item));
+    for (auto& [key, item] : variables) out.environment.settings.push_back(setting(key, item));
     return out;
   }
 
@@ -345,7 +349,7 @@ class Maker {
     PerRank out;
     const std::string same = text();
     const bool all = below(4) == 0;
-    for (const NodeClass& node_class : plan.classes) {
+    for (const NodeClass& node_class : plan.placement.classes) {
       out.items.emplace_back();
       const std::string first = text();
       const bool constant = below(4) == 0;
@@ -364,7 +368,7 @@ struct Want {
 };
 
 std::string number_of(RankFact fact, const Want& want, const Plan& plan) {
-  const auto size = plan.classes[static_cast<std::size_t>(want.node_class)].ranks.size();
+  const auto size = plan.placement.classes[static_cast<std::size_t>(want.node_class)].ranks.size();
   switch (fact) {
     case RankFact::rank:
       return std::to_string(want.rank);
@@ -385,15 +389,17 @@ void check_rank(const Plan& plan, const std::string& wire, const Want& want) {
   REQUIRE(got.fault == "");
   const bool placed = !got.beyond && got.place.local == want.local && got.place.node == want.node;
   REQUIRE(placed);
-  REQUIRE(static_cast<int>(got.verify) == static_cast<int>(plan.verify));
-  REQUIRE(got.core == plan.core_limit);
-  const bool all_equal = std::set(plan.make_dirs.begin(), plan.make_dirs.end()).size() == 1;
-  REQUIRE(got.directories == (all_equal ? std::vector{plan.make_dirs.front()} : plan.make_dirs));
+  REQUIRE(static_cast<int>(got.verify) == static_cast<int>(plan.supervision.verify));
+  REQUIRE(got.core == plan.environment.core_limit);
+  const bool all_equal =
+      std::set(plan.environment.make_dirs.begin(), plan.environment.make_dirs.end()).size() == 1;
+  REQUIRE(got.directories == (all_equal ? std::vector{plan.environment.make_dirs.front()}
+                                        : plan.environment.make_dirs));
 
   const auto c = static_cast<std::size_t>(want.node_class);
   const auto r = static_cast<std::size_t>(want.local);
   std::map<std::string, std::string> variables;
-  for (const Setting& s : plan.env) {
+  for (const Setting& s : plan.environment.settings) {
     if (const auto* fact = std::get_if<RankFact>(&s.value())) {
       variables[s.name] = number_of(*fact, want, plan);
     }
@@ -409,12 +415,13 @@ void check_rank(const Plan& plan, const std::string& wire, const Want& want) {
   REQUIRE(!repeated);
   REQUIRE(found == variables);
 
-  const CpuSet& cpus = plan.classes[c].ranks[r].cpus;
-  const bool compares = plan.bind_via == BindVia::launcher && plan.verify != Verify::off;
-  const shim::Binding binding = cpus.empty()                     ? shim::Binding::none
-                                : plan.bind_via == BindVia::shim ? shim::Binding::bind
-                                : compares                       ? shim::Binding::expect
-                                                                 : shim::Binding::none;
+  const CpuSet& cpus = plan.placement.classes[c].ranks[r].cpus;
+  const bool compares =
+      plan.placement.bind_via == BindVia::launcher && plan.supervision.verify != Verify::off;
+  const shim::Binding binding = cpus.empty()                               ? shim::Binding::none
+                                : plan.placement.bind_via == BindVia::shim ? shim::Binding::bind
+                                : compares                                 ? shim::Binding::expect
+                                                                           : shim::Binding::none;
   REQUIRE(got.binding == binding);
   if (binding == shim::Binding::none) return;
   CpuSet mask;
@@ -435,9 +442,10 @@ TEST_CASE("round trip: each rank of a random plan gets what the plan says", "[wi
     REQUIRE(wire == encoded(plan));
     REQUIRE(std::all_of(wire.begin(), wire.end(), [](char c) { return c > ' ' && c <= '~'; }));
     Want want{0, 0, 0, 0};
-    for (const NodeRun& run : plan.layout) {
+    for (const NodeRun& run : plan.placement.layout) {
       want.node_class = run.node_class;
-      const auto ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
+      const auto ranks =
+          plan.placement.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
       for (int n = 0; n < run.nodes; ++n, ++want.node) {
         for (want.local = 0; want.local < static_cast<int>(ranks); ++want.local, ++want.rank) {
           check_rank(plan, wire, want);

@@ -23,10 +23,10 @@ TEST_CASE("only what was asked for, in that order", "[render][explain]") {
 
 TEST_CASE("secrets stay hidden, whoever gave them", "[render][explain]") {
   Plan plan = test::two_ranks().plan;
-  plan.env = {{"MY_API_KEY",
-               {{Layer::environment, "from-env", {"<environment>"}, "exported"},
-                {Layer::command_line, "from-line", {"<command line>"}, "typed"},
-                {Layer::command_line, Unset{}, {"<command line>"}, "typed"}}}};
+  plan.environment.settings = {{"MY_API_KEY",
+                                {{Layer::environment, "from-env", {"<environment>"}, "exported"},
+                                 {Layer::command_line, "from-line", {"<command line>"}, "typed"},
+                                 {Layer::command_line, Unset{}, {"<command line>"}, "typed"}}}};
   const std::string text = explain(plan, {}, {});
   CHECK(text.find("from-") == std::string::npos);
   CHECK(text.find("(unset)") != std::string::npos);

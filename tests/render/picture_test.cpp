@@ -85,9 +85,9 @@ NodeClass random_ranks(const Topology& node, std::uint64_t seed) {
 
 Plan plan_of(const NodeClass& ranks) {
   Plan plan;
-  plan.hosts = {"node-a"};
-  plan.classes = {ranks};
-  plan.layout = {{0, 1}};
+  plan.hosts.names = {"node-a"};
+  plan.placement.classes = {ranks};
+  plan.placement.layout = {{0, 1}};
   return plan;
 }
 

@@ -68,11 +68,11 @@ TEST_CASE("a secret that the user exported is not in the table", "[render][table
 
 TEST_CASE("a plan without bindings, environment, topology and command", "[render][table]") {
   Plan plan;
-  plan.hosts = {"h"};
-  plan.classes = {{{RankPlan{}}}};
-  plan.layout = {{0, 1}};
-  plan.launcher = "local";
-  plan.bind_via = BindVia::none;
+  plan.hosts.names = {"h"};
+  plan.placement.classes = {{{RankPlan{}}}};
+  plan.placement.layout = {{0, 1}};
+  plan.launch.launcher = "local";
+  plan.placement.bind_via = BindVia::none;
   const std::string text = plan_table(plan, Topology{}, {}, kAscii);
   CHECK(text ==
         "program   (none)\n"
@@ -87,9 +87,9 @@ TEST_CASE("a plan without bindings, environment, topology and command", "[render
 
 TEST_CASE("every label of the head has room", "[render][table]") {
   Sample sample = test::two_nodes();
-  sample.plan.core_limit = "0";
-  sample.plan.batch = {"-l x"};
-  sample.plan.make_dirs = {"/tmp/d"};
+  sample.plan.environment.core_limit = "0";
+  sample.plan.launch.batch = {"-l x"};
+  sample.plan.environment.make_dirs = {"/tmp/d"};
   const std::string text = table(sample, kAscii);
   CHECK(text.find("\njob needs -l x\n") != std::string::npos);
   CHECK(text.find("\ncore file none\n") != std::string::npos);
@@ -99,7 +99,7 @@ TEST_CASE("every label of the head has room", "[render][table]") {
 TEST_CASE("a short table has what a plain launch lacks", "[render][table]") {
   for (const Sample& sample : {test::two_ranks(), test::two_nodes(), test::uneven()}) {
     const std::string text = plan_table(sample.plan, sample.node, sample.argv, kAscii);
-    for (const Setting& setting : sample.plan.env) {
+    for (const Setting& setting : sample.plan.environment.settings) {
       const Layer layer = setting.history.back().layer;
       const bool plain = layer == Layer::builtin || layer == Layer::computed;
       INFO(setting.name);
@@ -124,8 +124,8 @@ TEST_CASE("lists of hosts are cut only with their count", "[render][table]") {
 
 TEST_CASE("nodes laid out alike share a table, however many classes they have", "[render][table]") {
   Sample sample = test::uneven();
-  sample.plan.classes.push_back(sample.plan.classes[0]);
-  sample.plan.layout = {{0, 2}, {2, 2}, {1, 2}};
+  sample.plan.placement.classes.push_back(sample.plan.placement.classes[0]);
+  sample.plan.placement.layout = {{0, 2}, {2, 2}, {1, 2}};
   const std::string text = table(sample, kAscii);
   CHECK(text.find("on 4 nodes, 2 ranks each: n[1-4]\n") != std::string::npos);
   CHECK(text.find("on 2 nodes, 1 rank each: n[5-6]\n") != std::string::npos);
@@ -136,7 +136,7 @@ TEST_CASE("every CPU list is in the table whole", "[render][table]") {
     Sample sample = test::two_ranks();
     CpuSet odd;
     for (int i = 1; i < 300; i += 2) odd.add(i);
-    sample.plan.classes[0].ranks[0].cpus = odd;
+    sample.plan.placement.classes[0].ranks[0].cpus = odd;
     std::string joined;
     for (const char c : table(sample, {false, false, width}))
       if (c != ' ' && c != '\n') joined += c;

@@ -41,31 +41,32 @@ Sample two_ranks() {
   Sample out;
   out.node = machine(1, 4, 1);
   Plan& plan = out.plan;
-  plan.hosts = {"laptop"};
-  plan.classes = {{{{set_of("0-1"), 2, 0, 0}, {set_of("2-3"), 2, 0, 0}}}};
-  plan.layout = {{0, 1}};
-  plan.launcher = "local";
-  plan.choices = {
+  plan.hosts.names = {"laptop"};
+  plan.placement.classes = {{{{set_of("0-1"), 2, 0, 0}, {set_of("2-3"), 2, 0, 0}}}};
+  plan.placement.layout = {{0, 1}};
+  plan.launch.launcher = "local";
+  plan.explanation.choices = {
       setting("launcher",
               {{Layer::builtin, "local", {"<launcher search>"}, "no other launcher on PATH"}}),
       setting("cpu-bind", {{Layer::computed, PerRank{{{"0-1", "2-3"}}}, kPlacement,
                             "an even share of 4 cores for each of 2 ranks"}})};
-  plan.env = {setting("GREETING",
-                      {{Layer::command_line, "it's\n\x1b[31m caf\xc3\xa9 \xff", kTyped, "typed"}}),
-              setting("HF_TOKEN", {{Layer::environment, "hf_abcdef", kExported, "exported"}}),
-              setting("LOCAL_RANK",
-                      {{Layer::computed, RankFact::local_rank, kPlacement, "place on the node"}}),
-              setting("OMP_NUM_THREADS",
-                      {{Layer::computed, "2", kPlacement, "as many threads as each rank has cores"},
-                       {Layer::command_line, "1", kTyped, "typed"}}),
-              setting("OMP_PLACES", {{Layer::environment, "", kExported, "exported"},
-                                     {Layer::profile_require,
-                                      Unset{},
-                                      {"site.json", 12, 3},
-                                      "would move threads out of the rank's cores"}}),
-              setting("RANK", {{Layer::computed, RankFact::rank, kPlacement, ""}})};
-  plan.wire = "hl2.Q_jBS:rank=PMI_RANK";
-  plan.command = {"/usr/bin/python3", "train.py", "--name", "it's mine", "--lr", "-3e-4"};
+  plan.environment.settings = {
+      setting("GREETING",
+              {{Layer::command_line, "it's\n\x1b[31m caf\xc3\xa9 \xff", kTyped, "typed"}}),
+      setting("HF_TOKEN", {{Layer::environment, "hf_abcdef", kExported, "exported"}}),
+      setting("LOCAL_RANK",
+              {{Layer::computed, RankFact::local_rank, kPlacement, "place on the node"}}),
+      setting("OMP_NUM_THREADS",
+              {{Layer::computed, "2", kPlacement, "as many threads as each rank has cores"},
+               {Layer::command_line, "1", kTyped, "typed"}}),
+      setting("OMP_PLACES", {{Layer::environment, "", kExported, "exported"},
+                             {Layer::profile_require,
+                              Unset{},
+                              {"site.json", 12, 3},
+                              "would move threads out of the rank's cores"}}),
+      setting("RANK", {{Layer::computed, RankFact::rank, kPlacement, ""}})};
+  plan.environment.wire = "hl2.Q_jBS:rank=PMI_RANK";
+  plan.launch.command = {"/usr/bin/python3", "train.py", "--name", "it's mine", "--lr", "-3e-4"};
   return out;
 }
 
@@ -73,7 +74,7 @@ Sample two_nodes() {
   Sample out;
   out.node = machine(2, 52, 2);
   Plan& plan = out.plan;
-  plan.hosts = {"node01", "node02"};
+  plan.hosts.names = {"node01", "node02"};
   NodeClass node;
   PerRank masks{{{}}};
   PerRank threads{{{}}};
@@ -87,18 +88,19 @@ Sample two_nodes() {
     threads.items[0].push_back(r < 6 ? "a-rather-long-domain-name/0"
                                      : "a-rather-long-domain-name/1");
   }
-  plan.classes = {node};
-  plan.layout = {{0, 2}};
-  plan.launcher = "hydra";
-  plan.bind_via = BindVia::launcher;
-  plan.verify = Verify::strict;
-  plan.choices = {setting("ranks-per-node", {{Layer::builtin, "104", kPlacement,
-                                              "one rank per core where nothing else is said"},
-                                             {Layer::profile_default,
-                                              "12",
-                                              {"site.json", 0, 0, "/placement/ranks_per_node"},
-                                              "one rank per device"}})};
-  plan.env = {
+  plan.placement.classes = {node};
+  plan.placement.layout = {{0, 2}};
+  plan.launch.launcher = "hydra";
+  plan.placement.bind_via = BindVia::launcher;
+  plan.supervision.verify = Verify::strict;
+  plan.explanation.choices = {
+      setting("ranks-per-node",
+              {{Layer::builtin, "104", kPlacement, "one rank per core where nothing else is said"},
+               {Layer::profile_default,
+                "12",
+                {"site.json", 0, 0, "/placement/ranks_per_node"},
+                "one rank per device"}})};
+  plan.environment.settings = {
       setting("DEVICE_MASK",
               {{Layer::computed, masks, kPlacement,
                 "the device nearest to the rank's cores, so that no transfer crosses the "
@@ -113,8 +115,9 @@ Sample two_nodes() {
     user += (user.size() > 5 ? "," : "") + rank.cpus.to_list();
   for (const char* word : {"-bind-to", user.c_str(), "-genvall", "/opt/libexec/hpclaunch-shim"})
     out.argv.emplace_back(word);
-  plan.command = {"/usr/bin/python3", "-u", "train.py", "--epochs", "3", "--fast", "--out=a b;c"};
-  out.argv.insert(out.argv.end(), plan.command.begin(), plan.command.end());
+  plan.launch.command = {"/usr/bin/python3", "-u",         "train.py", "--epochs", "3",
+                         "--fast",           "--out=a b;c"};
+  out.argv.insert(out.argv.end(), plan.launch.command.begin(), plan.launch.command.end());
   return out;
 }
 
@@ -122,18 +125,19 @@ Sample uneven() {
   Sample out;
   out.node = machine(2, 4, 2);
   Plan& plan = out.plan;
-  for (int i = 1; i <= 6; ++i) plan.hosts.push_back(fmt::format("n{}", i));
+  for (int i = 1; i <= 6; ++i) plan.hosts.names.push_back(fmt::format("n{}", i));
   const RankPlan whole{set_of("0-15"), 8, -1, -1};
   const RankPlan left{set_of("0-3,8-11"), 4, 0, 0};
   const RankPlan right{set_of("4-7,12-15"), 4, 1, 1};
-  plan.classes = {{{left, right}}, {{whole}}};
-  plan.layout = {{0, 3}, {1, 2}, {0, 1}};
-  plan.launcher = "hydra";
-  plan.bind_via = BindVia::shim;
-  plan.verify = Verify::off;
-  plan.env = {setting("OMP_NUM_THREADS", {{Layer::computed, PerRank{{{"4", "4"}, {"8"}}},
-                                           kPlacement, "as many threads as the rank has cores"}})};
-  plan.command = {"/bin/true"};
+  plan.placement.classes = {{{left, right}}, {{whole}}};
+  plan.placement.layout = {{0, 3}, {1, 2}, {0, 1}};
+  plan.launch.launcher = "hydra";
+  plan.placement.bind_via = BindVia::shim;
+  plan.supervision.verify = Verify::off;
+  plan.environment.settings = {
+      setting("OMP_NUM_THREADS", {{Layer::computed, PerRank{{{"4", "4"}, {"8"}}}, kPlacement,
+                                   "as many threads as the rank has cores"}})};
+  plan.launch.command = {"/bin/true"};
   out.argv = {"/usr/bin/mpiexec.hydra", "-n", "10", "/bin/true"};
   return out;
 }

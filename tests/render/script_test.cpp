@@ -17,7 +17,7 @@ TEST_CASE("dry-run scripts", "[render][script]") {
   const auto sample = test::two_nodes();
   test::check_golden("render/two_nodes.sh", *render_script(kChanges, sample.argv, true));
   test::check_golden("render/two_ranks.sh",
-                     *render_script({}, test::two_ranks().plan.command, false));
+                     *render_script({}, test::two_ranks().plan.launch.command, false));
 }
 
 TEST_CASE("a script needs a program, and words without zero bytes", "[render][script]") {

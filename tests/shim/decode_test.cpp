@@ -7,7 +7,6 @@
 #include "support/catch.h"
 
 using namespace hpclaunch;
-using hpclaunch::test::Environment;
 using hpclaunch::test::run_rank;
 using hpclaunch::test::wire_of;
 using Entries = std::vector<std::string>;
@@ -184,7 +183,7 @@ TEST_CASE("limits are reported, not overrun", "[shim]") {
 
 TEST_CASE("a fault of all ranks is reported by rank 0, and never by nobody", "[shim]") {
   const auto reports = [](const Entries& entries, shim::Text name) {
-    Environment environment(entries);
+    test::Environment environment(entries);
     return shim::reports(environment.get(), name);
   };
   CHECK(reports({"R=0"}, "R"));

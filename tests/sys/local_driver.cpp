@@ -39,8 +39,8 @@ const char* name(hpclaunch::ErrorKind kind) {
 
 int main(int argc, char** argv) {
   hpclaunch::Plan plan;
-  plan.hosts = {"this-node"};
-  plan.classes.resize(1);
+  plan.hosts.names = {"this-node"};
+  plan.placement.classes.resize(1);
   std::size_t ranks = 1;
   std::string shim = HPCLAUNCH_TEST_SHIM;
   std::string fifo;
@@ -48,19 +48,19 @@ int main(int argc, char** argv) {
   for (; at + 1 < argc && argv[at][0] == '-'; ++at) {
     const std::string option = argv[at];
     if (option == "--label") {
-      plan.output.label = true;
+      plan.supervision.output.label = true;
       continue;
     }
     const char* value = argv[++at];
     if (option == "-n") ranks = std::strtoul(value, nullptr, 10);
-    if (option == "--log-dir") plan.output.log_dir = value;
-    if (option == "--grace") plan.output.grace_seconds = std::atof(value);
+    if (option == "--log-dir") plan.supervision.output.log_dir = value;
+    if (option == "--grace") plan.supervision.output.grace_seconds = std::atof(value);
     if (option == "--shim") shim = value;
     if (option == "--pause") fifo = value;
   }
-  plan.classes[0].ranks.resize(ranks);
-  plan.layout.resize(1);
-  for (; at < argc; ++at) plan.command.emplace_back(argv[at]);
+  plan.placement.classes[0].ranks.resize(ranks);
+  plan.placement.layout.resize(1);
+  for (; at < argc; ++at) plan.launch.command.emplace_back(argv[at]);
 
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);

@@ -31,8 +31,8 @@ std::string shown(const hpclaunch::sys::Ending& ending) {
 
 int main(int argc, char** argv) {
   hpclaunch::Plan plan;
-  plan.launcher = "other";
-  plan.supervise = true;
+  plan.launch.launcher = "other";
+  plan.supervision.supervise = true;
   std::string layout = "2";
   std::string out;
   std::string fifo;
@@ -46,22 +46,22 @@ int main(int argc, char** argv) {
     }
     const char* value = argv[++at];
     if (option == "--layout") layout = value;
-    if (option == "--launcher") plan.launcher = value;
-    if (option == "--grace") plan.output.grace_seconds = std::atof(value);
+    if (option == "--launcher") plan.launch.launcher = value;
+    if (option == "--grace") plan.supervision.output.grace_seconds = std::atof(value);
     if (option == "--out") out = value;
     if (option == "--pause") fifo = value;
-    if (option == "--start-timeout") plan.output.start_seconds = std::atoi(value);
+    if (option == "--start-timeout") plan.supervision.output.start_seconds = std::atoi(value);
   }
-  if (const auto* known = hpclaunch::find_launcher(plan.launcher))
-    plan.termination = known->traits.termination;
-  plan.termination.fails_fast = fast;
+  if (const auto* known = hpclaunch::find_launcher(plan.launch.launcher))
+    plan.supervision.termination = known->traits.termination;
+  plan.supervision.termination.fails_fast = fast;
   for (const char* next = layout.c_str(); *next != '\0';) {
     char* end = nullptr;
     const auto ranks = std::strtoul(next, &end, 10);
-    plan.layout.push_back({static_cast<int>(plan.classes.size()), 1});
-    plan.classes.emplace_back();
-    plan.classes.back().ranks.resize(ranks);
-    plan.hosts.push_back("n" + std::to_string(plan.hosts.size() + 1));
+    plan.placement.layout.push_back({static_cast<int>(plan.placement.classes.size()), 1});
+    plan.placement.classes.emplace_back();
+    plan.placement.classes.back().ranks.resize(ranks);
+    plan.hosts.names.push_back("n" + std::to_string(plan.hosts.names.size() + 1));
     next = *end == ',' ? end + 1 : end;
   }
   const std::vector<std::string> launcher(argv + at, argv + argc);

@@ -227,12 +227,12 @@ TEST_CASE("any bytes in any pieces", "[supervised][record][fuzz]") {
 
 const Plan& two_nodes() {
   static Plan plan;
-  plan.launcher = "slurm";
-  plan.hosts = {"n1", "n2"};
-  plan.classes.resize(2);
-  plan.classes[0].ranks.resize(4);
-  plan.classes[1].ranks.resize(3);
-  plan.layout = {{0, 1}, {1, 1}};
+  plan.launch.launcher = "slurm";
+  plan.hosts.names = {"n1", "n2"};
+  plan.placement.classes.resize(2);
+  plan.placement.classes[0].ranks.resize(4);
+  plan.placement.classes[1].ranks.resize(3);
+  plan.placement.layout = {{0, 1}, {1, 1}};
   return plan;
 }
 
@@ -447,7 +447,7 @@ TEST_CASE("a rank that lost its peers is not named before their node", "[supervi
                                        stopped(3, 6.1)};
   CHECK(of(records).summary(exited(143), plain()).report.starts_with("hpclaunch: rank 0 failed "));
   Plan plan = two_nodes();
-  plan.termination.stop_is_recorded = true;
+  plan.supervision.termination.stop_is_recorded = true;
   RankStatus ranks(plan);
   for (const Record& record : records) ranks.add(record, kStart, kStart + 100);
   const Summary summary = ranks.summary(exited(143), plain());
@@ -470,10 +470,10 @@ TEST_CASE("nodes that do not start in time", "[supervised][status]") {
 
 TEST_CASE("many silent nodes are counted", "[supervised][status]") {
   Plan plan = two_nodes();
-  plan.classes = {hpclaunch::NodeClass{std::vector<hpclaunch::RankPlan>(2)}};
-  plan.layout = {{0, 20}};
-  plan.hosts = {};
-  for (int node = 0; node < 20; ++node) plan.hosts.push_back("h" + std::to_string(node));
+  plan.placement.classes = {hpclaunch::NodeClass{std::vector<hpclaunch::RankPlan>(2)}};
+  plan.placement.layout = {{0, 20}};
+  plan.hosts.names = {};
+  for (int node = 0; node < 20; ++node) plan.hosts.names.push_back("h" + std::to_string(node));
   const std::string report = RankStatus(plan).summary(exited(1), plain()).report;
   CHECK(
       report.find("ranks 14-15 on h7, and 24 ranks on 12 nodes: the launcher may not have started "

@@ -344,8 +344,8 @@ bool Allocation::unplaced() const {
 }
 
 bool spans_nodes(const PlanInput& input) {
-  if (input.hosts.size() <= 1 || input.request.nodes.value_or(2) == 1) return false;
-  return input.request.ranks.value_or(2) > 1;
+  if (input.hosts.size() <= 1 || input.request->nodes.value_or(2) == 1) return false;
+  return input.request->ranks.value_or(2) > 1;
 }
 
 Allocation find_allocation(const PlanInput& input, const DeviceVendor& vendor) {

@@ -9,6 +9,7 @@
 #include "plan/cores/cores.h"
 #include "plan/devices/nics.h"
 #include "plan/devices/visibility.h"
+#include "plan/environment/environment.h"
 #include "plan/steps.h"
 
 namespace hpclaunch {
@@ -66,7 +67,7 @@ void pass_over(const PlanInput& input, const Binding& rule, std::string remark, 
 // The last rule that holds and fits. What was typed about cores is stronger than any rule.
 void bind_by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
                   NodeRanks& result) {
-  facts.job["ranks_per_node"] = std::to_string(ranks);
+  set_ranks_per_node(ranks, facts);
   const std::vector<Binding>& rules = input.profile->bindings;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (!holds(rule->when, facts)) continue;
@@ -98,7 +99,7 @@ void bind_by_rule(const PlanInput& input, Facts facts, const Units& units, int r
 // theirs. Of the rule for a rank on each device the choice of hardware threads holds.
 Topology threads_by_rule(const PlanInput& input, Facts facts, const Units& units,
                          NodeRanks& result) {
-  facts.job["ranks_per_node"] = std::to_string(single_units(units).size());
+  set_ranks_per_node(std::ssize(single_units(units)), facts);
   const std::vector<Binding>& rules = input.profile->bindings;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (!holds(rule->when, facts)) continue;
@@ -159,7 +160,7 @@ void report_idle(const Topology& node, const Units& units, NodeRanks& placed) {
 // By a rule of the profile, else by locality. Errors: as match_units().
 Result<NodeRanks> assign_cores(const PlanInput& input, const Facts& facts, const Units& units,
                                int ranks) {
-  const bool typed = input.request.cores_per_rank.has_value();
+  const bool typed = input.request->cores_per_rank.has_value();
   const bool by_profile = input.profile != nullptr && !typed;
   NodeRanks result;
   Topology node = input.node;
@@ -170,9 +171,9 @@ Result<NodeRanks> assign_cores(const PlanInput& input, const Facts& facts, const
   if (!result.rules.empty()) return result;
   Result<NodeRanks> matched =
       match_units(node, units,
-                  {ranks, input.request.cores_per_rank.value_or(0), input.request.oversubscribe,
+                  {ranks, input.request->cores_per_rank.value_or(0), input.request->oversubscribe,
                    input.profile == nullptr || input.profile->bindings.empty(),
-                   input.request.gpu_view == "all" || input.request.gpu_view == "launcher" ||
+                   input.request->gpu_view == "all" || input.request->gpu_view == "launcher" ||
                        units.instances()});
   if (!matched) return matched;
   matched->remarks.insert(matched->remarks.begin(), result.remarks.begin(), result.remarks.end());
@@ -192,7 +193,7 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
   // A site's rule for a rank on each device may keep cores free; what a grant or a mask took away may be another job's.
   const bool whole = units.shortage.by.empty();
   const bool asked = !result.rules.empty() && !units.hidden && ranks >= units.total;
-  if (!input.request.cores_per_rank && whole && !asked && !input.request.agent)
+  if (!input.request->cores_per_rank && whole && !asked && !input.request->agent)
     report_idle(input.node, units, result);
   give_devices(input.node, units, result);
   result.far = count_far(input.node, units, result);
@@ -201,13 +202,13 @@ Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const 
 }
 
 Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ranks_on,
-                             const Units& units, const Facts& facts, Plan& plan) {
+                             const Units& units, const Facts& facts) {
   LaidOut laid;
-  plan.classes.clear();
-  plan.layout.clear();
+  std::vector<NodeClass>& classes = laid.placement.classes;
+  std::vector<NodeRun>& layout = laid.placement.layout;
   const int nodes = static_cast<int>(ranks_on.size());
   const bool by_amount = knows_amounts(input, nodes);
-  const bool count_through = input.request.bind_via.value_or(BindVia::shim) == BindVia::shim &&
+  const bool count_through = input.request->bind_via.value_or(BindVia::shim) == BindVia::shim &&
                              can_count_through(input, nodes);
   std::map<std::pair<int, int>, int> class_of;
   const std::pair<const std::pair<int, int>, int>* last = nullptr;
@@ -215,22 +216,34 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
     const int granted = input.part_of_node && n < input.granted.size() ? input.granted[n] : 0;
     const std::pair key(ranks_on[n], granted);
     if (last != nullptr && last->first == key) {
-      ++plan.layout.back().nodes;
+      ++layout.back().nodes;
       continue;
     }
-    const auto [at, fresh] = class_of.emplace(key, static_cast<int>(plan.classes.size()));
+    const auto [at, fresh] = class_of.emplace(key, static_cast<int>(classes.size()));
     last = &*at;
     if (fresh) {
       Result<NodeRanks> placed =
           by_amount ? share_part(input, units, input.hosts[n], granted, ranks_on[n], count_through)
                     : place_ranks(input, facts, units, ranks_on[n]);
       if (!placed) return placed.error();
-      plan.classes.push_back(NodeClass{placed->ranks, granted});
-      laid.push_back(std::move(*placed));
+      classes.push_back(NodeClass{placed->ranks, granted});
+      laid.nodes.push_back(std::move(*placed));
     }
-    plan.layout.push_back(NodeRun{at->second, 1});
+    layout.push_back(NodeRun{at->second, 1});
   }
   return laid;
+}
+
+bool shares_cpus(const NodeClass& node) {
+  CpuSet used;
+  int parts_end = -1;
+  return std::ranges::any_of(node.ranks, [&](const RankPlan& rank) {
+    const bool shared =
+        used.intersects(rank.cpus) || (rank.part_first >= 0 && rank.part_first <= parts_end);
+    used |= rank.cpus;
+    parts_end = std::max(parts_end, rank.part_last);
+    return shared;
+  });
 }
 
 }  // namespace
@@ -247,21 +260,23 @@ void give_devices(const Topology& node, const Units& units, NodeRanks& placed) {
   give_nics(node, placed.ranks);
 }
 
-Result<LaidOut> lay_out(const PlanInput& input, const std::vector<int>& ranks_on, Units& units,
-                        Facts& facts, Plan& plan) {
-  Result<LaidOut> laid = lay_out_once(input, ranks_on, units, facts, plan);
-  if (laid && follow_driver_order(input, plan.classes, units)) {
+Result<LaidOut> lay_out(const PlanInput& input, const Counts& counts, Units& units, Facts& facts) {
+  Result<LaidOut> laid = lay_out_once(input, counts.ranks_on, units, facts);
+  if (laid && follow_driver_order(input, laid->placement.classes, units)) {
     facts.job["gpu_view"] = units.view;
-    laid = lay_out_once(input, ranks_on, units, facts, plan);
+    laid = lay_out_once(input, counts.ranks_on, units, facts);
   }
   if (!laid) return laid;
-  const NodeRanks& most = *std::ranges::max_element(*laid, {}, &NodeRanks::far);
+  Placement& placement = laid->placement;
+  if (!units.list.empty()) placement.gpu_view = units.view;
+  placement.shared_cpus = std::ranges::any_of(placement.classes, shares_cpus);
+  const NodeRanks& most = *std::ranges::max_element(laid->nodes, {}, &NodeRanks::far);
   if (most.far > 0)
-    plan.reports.push_back(
+    laid->reports.push_back(
         {"far-from-device", Severity::note, far_text(most, " on a node"), kShowRanks});
-  for (const NodeRanks& one : *laid)
+  for (const NodeRanks& one : laid->nodes)
     for (const Diagnostic& report : one.reports)
-      if (std::ranges::count(plan.reports, report) == 0) plan.reports.push_back(report);
+      if (std::ranges::count(laid->reports, report) == 0) laid->reports.push_back(report);
   return laid;
 }
 

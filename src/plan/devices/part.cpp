@@ -19,12 +19,12 @@ int threads_per_core(const Topology& node) {
 }
 
 int width_of(const PlanInput& input) {
-  return std::max(1, input.request.cores_per_rank.value_or(1));
+  return std::max(1, input.request->cores_per_rank.value_or(1));
 }
 
 // Ranks that a node can take.
 long room(const PlanInput& input, std::size_t host) {
-  if (input.request.oversubscribe) return std::numeric_limits<int>::max();
+  if (input.request->oversubscribe) return std::numeric_limits<int>::max();
   return granted_cores(input.node, input.granted[host]) / width_of(input);
 }
 
@@ -52,7 +52,7 @@ bool knows_amounts(const PlanInput& input, int nodes) {
 
 bool can_count_through(const PlanInput& input, int nodes) {
   return knows_amounts(input, nodes) && threads_per_core(input.node) == 1 &&
-         !input.request.threads_per_core && input.launcher.multi_node;
+         !input.request->threads_per_core && input.launcher.multi_node;
 }
 
 std::string why_not_counted(const PlanInput& input) {
@@ -70,8 +70,8 @@ int granted_cores(const Topology& node, int granted) {
 Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::string_view host,
                              int granted, int ranks, bool count_through) {
   const int cores = granted_cores(input.node, granted);
-  const int width = input.request.cores_per_rank.value_or(0);
-  const bool shared = ranks > cores && input.request.oversubscribe && width <= 1;
+  const int width = input.request->cores_per_rank.value_or(0);
+  const bool shared = ranks > cores && input.request->oversubscribe && width <= 1;
   if (!shared && static_cast<long>(ranks) * width_of(input) > cores)
     return too_small(input, host, cores, ranks);
   NodeRanks result;

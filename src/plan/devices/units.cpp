@@ -58,7 +58,7 @@ Result<const DeviceMode*> find_mode(const PlanInput& input) {
   const bool tiles = std::ranges::any_of(input.node.devices, [](const Device& device) {
     return device_vendor(device.vendor).keeps_order() && device.subdevices > 1;
   });
-  std::string wanted = input.request.device_mode;
+  std::string wanted = input.request->device_mode;
   if (!by_profile && !tiles) {
     if (wanted.empty()) return nullptr;
     return request_error(fmt::format("--device-mode {}: the profile has no device modes", wanted),
@@ -76,7 +76,7 @@ Result<const DeviceMode*> find_mode(const PlanInput& input) {
 
 // Options about devices that contradict one another, or the node.
 Status check_typed(const PlanInput& input) {
-  const Request& typed = input.request;
+  const Request& typed = *input.request;
   const int each = typed.devices_per_rank.value_or(0);
   if (input.node.devices.empty() &&
       (typed.ranks_per_device || (!typed.gpu_view.empty() && !typed.view_is_implied) || each > 0))
@@ -106,9 +106,9 @@ void choose_mode(const PlanInput& input, const DeviceMode& mode, Units& units) {
   if (!mode.mask.empty()) units.mask = mode.mask;
   if (!mode.mask_item.empty()) units.mask_item = mode.mask_item;
   units.own_mode = !profile_has_modes(input);
-  const Layer layer = !input.request.device_mode.empty() ? Layer::command_line
-                      : units.own_mode                   ? Layer::builtin
-                                                         : Layer::profile_default;
+  const Layer layer = !input.request->device_mode.empty() ? Layer::command_line
+                      : units.own_mode                    ? Layer::builtin
+                                                          : Layer::profile_default;
   units.choices.push_back(choice("device-mode", layer, units.mode, mode.doc));
   if (layer == Layer::profile_default)
     units.choices.back().history.back().where = mode.origin.where;
@@ -127,13 +127,13 @@ Result<Units> find_units(const PlanInput& input) {
   units.mask = units.vendor->masks.front();
   units.mask_item = "${unit}";
   if (*mode != nullptr) choose_mode(input, **mode, units);
-  if (input.request.devices_per_rank == 0) {
+  if (input.request->devices_per_rank == 0) {
     units.list.clear();
     units.hidden = true;
     return units;
   }
   apply_allocation(input, units);
-  const int per_rank = input.request.devices_per_rank.value_or(1);
+  const int per_rank = input.request->devices_per_rank.value_or(1);
   if (units.instances() && per_rank > 1)
     return request_error(
         fmt::format("--devices-per-rank {}: the node's devices are in MIG mode, and a process can "
@@ -142,7 +142,7 @@ Result<Units> find_units(const PlanInput& input) {
         "omit it: each rank gets one instance");
   units.total = units.count();
   units.ranks_per_unit = input.profile != nullptr ? input.profile->ranks_per_device : 0;
-  if (!units.list.empty()) units.filled = input.request.ranks_per_device.value_or(0);
+  if (!units.list.empty()) units.filled = input.request->ranks_per_device.value_or(0);
   units.compact = input.profile != nullptr && input.profile->fill == "compact";
   if (per_rank > 1) {
     units.ranks_per_unit = 1;

@@ -35,7 +35,7 @@ std::string reader_of(const Vendors& vendors, const std::string& variable) {
 }
 
 std::string by_mode(const PlanInput& input, const Vendors& vendors) {
-  const std::string& typed = input.request.device_mode;
+  const std::string& typed = input.request->device_mode;
   if (input.profile == nullptr || input.profile->device_modes.empty())
     return typed.empty() ? "" : "intel";  // the one with modes of its own
   const std::string& name = typed.empty() ? input.profile->device_mode : typed;
@@ -88,7 +88,7 @@ Diagnostic report_other_vendors(const Topology& node, Vendors others, const std:
 
 std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
   const Vendors vendors = vendors_of(input.node);
-  if (vendors.size() < 2 || input.request.devices_per_rank == 0) return std::nullopt;
+  if (vendors.size() < 2 || input.request->devices_per_rank == 0) return std::nullopt;
   const std::string vendor = choose(input, vendors);
   OneVendor kept{input, {}, report_other_vendors(input.node, vendors, vendor)};
   kept.index = keep(vendor, kept.input.node);
@@ -102,8 +102,8 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
   return kept;
 }
 
-void restore_indices(const OneVendor& kept, Plan& plan) {
-  for (NodeClass& one : plan.classes)
+void restore_indices(const OneVendor& kept, Placement& placement) {
+  for (NodeClass& one : placement.classes)
     for (RankPlan& rank : one.ranks)
       for (UnitRef& unit : rank.units)
         if (unit.device >= 0) unit.device = kept.index[unit.device];

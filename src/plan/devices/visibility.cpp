@@ -14,6 +14,8 @@ namespace hpclaunch {
 
 namespace {
 
+using Reports = std::vector<Diagnostic>;
+
 // What the view of all gives ranks.
 const char* why_all(const Units& units) {
   return units.vendor->keeps_order()
@@ -74,7 +76,7 @@ void add_mask(const PlanInput& input, const Units& units, Value value, std::stri
   remove_other_masks(input, units, settings);
 }
 
-Status add_own(const PlanInput& input, const Units& units, const Plan& placed,
+Status add_own(const PlanInput& input, const Units& units, const Placement& placed,
                EnvSettings& settings) {
   PerRank mask;
   for (const NodeClass& one : placed.classes) {
@@ -138,7 +140,8 @@ std::string how_to_divide(const std::vector<std::vector<int>>& places) {
   return fmt::format("; use device {} for LOCAL_RANK 0, 1, ...", fmt::join(places.front(), ", "));
 }
 
-Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSettings& settings) {
+Status add_all(const PlanInput& input, const Units& units, const Placement& placed,
+               Reports& reports, EnvSettings& settings) {
   const bool keeps_order = units.vendor->keeps_order();
   PerRank mask;
   bool natural = units.given.empty();
@@ -163,13 +166,13 @@ Status add_all(const PlanInput& input, const Units& units, Plan& placed, EnvSett
     mask.items.emplace_back(one.ranks.size(), *list);
   }
   if (keeps_order && !ascending)
-    placed.reports.push_back(
+    reports.push_back(
         {"device-order", Severity::warning,
          "the driver keeps its own device order: device LOCAL_RANK is not the one nearest to the "
          "rank",
          "--gpu-view own"});
   if (const int ranks = placed.max_local_size(); shared)
-    placed.reports.push_back(
+    reports.push_back(
         {"shared-devices", Severity::note,
          fmt::format("{} share {}: device LOCAL_RANK may not exist{}", counted(ranks, "rank"),
                      counted(units.used_by(ranks), "device"), how_to_divide(places)),
@@ -212,14 +215,13 @@ void remove_selector(const PlanInput& input, const Units& units, EnvSettings& se
 }
 
 // A typed mask is the same for all ranks of a node; without the plan's, each would see all of them as its own.
-void report_typed_masks(const PlanInput& input, const Units& units, Plan& placed) {
-  if (placed.max_local_size() < 2) return;
+void report_typed_masks(const PlanInput& input, const Units& units, Reports& reports) {
   for (const std::string_view name : units.vendor->masks) {
     const bool removed = units.view == "own" && name == units.mask &&
-                         std::ranges::count(input.request.unset, name) > 0;
-    const bool set = std::ranges::count(input.request.set, name, &TypedVariable::name) > 0;
+                         std::ranges::count(input.request->unset, name) > 0;
+    const bool set = std::ranges::count(input.request->set, name, &TypedVariable::name) > 0;
     if (!set && !removed) continue;
-    placed.reports.push_back(
+    reports.push_back(
         {"mask-typed", Severity::error,
          fmt::format("{} on the command line is the same for all ranks of a node: some would have "
                      "no device of their own",
@@ -249,7 +251,7 @@ void add_hierarchy(const PlanInput& input, const Units& units, EnvSettings& sett
 
 // --devices-per-rank 0. Sources: CUDA programming guide (an empty list hides
 // all), ROCm's HIP runtime (an index that is not there ends the list). Level Zero has no such value.
-void hide_all(const Topology& node, Plan& placed, EnvSettings& settings) {
+void hide_all(const Topology& node, Reports& reports, EnvSettings& settings) {
   const std::string why = "--devices-per-rank 0: ranks see no device";
   std::set<std::string> vendors;
   for (const Device& device : node.devices) vendors.insert(device.vendor);
@@ -259,7 +261,7 @@ void hide_all(const Topology& node, Plan& placed, EnvSettings& settings) {
       settings.add(std::string(hide.name), Layer::computed, std::string(hide.value), why);
       continue;
     }
-    placed.reports.push_back(
+    reports.push_back(
         {"devices-visible", Severity::note,
          fmt::format("--devices-per-rank 0: no mask of the driver hides all devices{}, so ranks "
                      "still see them",
@@ -270,7 +272,7 @@ void hide_all(const Topology& node, Plan& placed, EnvSettings& settings) {
 
 void add_local_rank(const PlanInput& input, const Units& units, EnvSettings& settings) {
   const bool sees_one = units.view == "own" || units.view == "launcher";
-  if (!sees_one || input.request.local_rank == "node")
+  if (!sees_one || input.request->local_rank == "node")
     return settings.add("LOCAL_RANK", Layer::computed, RankFact::local_rank,
                         sees_one
                             ? "--local-rank node: local rank, although the rank sees one device"
@@ -292,7 +294,7 @@ void add_taken(const Units& units, EnvSettings& settings) {
 }
 
 // Parts of devices in a view that has whole ones.
-void report_parts(const Units& units, Plan& placed) {
+void report_parts(const Units& units, Reports& reports) {
   std::vector<std::string> messages;
   if (masks_parts(units))
     messages.push_back(
@@ -303,14 +305,14 @@ void report_parts(const Units& units, Plan& placed) {
     messages.emplace_back(
         "--gpu-view all does not work in MIG mode: a process sees only the first instance");
   for (const std::string& message : messages)
-    placed.reports.push_back({"parts-need-masks", Severity::error, message, "--gpu-view own"});
+    reports.push_back({"parts-need-masks", Severity::error, message, "--gpu-view own"});
 }
 
 }  // namespace
 
 void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
   if (units.list.empty()) return;
-  const std::string& typed = input.request.gpu_view;
+  const std::string& typed = input.request->gpu_view;
   const std::string by_profile = input.profile != nullptr ? input.profile->gpu_view : "";
   const bool shared = ranks_per_node > units.used_by(ranks_per_node);
   const bool masked_parts = masks_parts(units);
@@ -350,7 +352,7 @@ bool differing_models(const Topology& node) {
 
 bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,
                          Units& units) {
-  if (!units.vendor->keeps_order() || units.view != "all" || !input.request.gpu_view.empty() ||
+  if (!units.vendor->keeps_order() || units.view != "all" || !input.request->gpu_view.empty() ||
       std::ranges::all_of(
           classes, [&](const NodeClass& one) { return order_of(units, one.ranks).ascending; }))
     return false;
@@ -360,22 +362,21 @@ bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& c
   return true;
 }
 
-Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
-                      EnvSettings& settings) {
-  if (!input.request.agent) add_local_rank(input, units, settings);
+Status add_visibility(const PlanInput& input, const Units& units, const Placement& placed,
+                      Reports& reports, EnvSettings& settings) {
+  if (!input.request->agent) add_local_rank(input, units, settings);
   if (units.hidden) {
-    hide_all(input.node, placed, settings);
+    hide_all(input.node, reports, settings);
     return Done{};
   }
-  std::ranges::copy_if(
-      units.reports, std::back_inserter(placed.reports), [&](const Diagnostic& one) {
-        return units.view != "launcher" || one.id != "names-of-one-node";  // no names of ours then
-      });
+  std::ranges::copy_if(units.reports, std::back_inserter(reports), [&](const Diagnostic& one) {
+    return units.view != "launcher" || one.id != "names-of-one-node";  // no names of ours then
+  });
   if (units.list.empty() && !units.given.empty()) {
     const bool named = input.env.has(units.given);
     const std::string by =
         fmt::format("{}=\"{}\" selects", units.given, input.env.get(units.given));
-    placed.reports.push_back(
+    reports.push_back(
         {"no-device-left", Severity::warning,
          fmt::format("{} no device of this node: the plan has none",
                      named ? by : "this process can open"),
@@ -387,13 +388,13 @@ Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
   if (!units.vendor->hierarchy.empty() && (units.mode.empty() || units.own_mode))
     add_hierarchy(input, units, settings);
   remove_selector(input, units, settings);
-  report_typed_masks(input, units, placed);
+  if (placed.max_local_size() > 1) report_typed_masks(input, units, reports);
   if (units.view == "launcher") remove_other_masks(input, units, settings);
   if (units.view == "own") return add_own(input, units, placed, settings);
   // An agent's workers take devices by the driver's numbers.
-  if (units.view != "all" || input.request.agent) return Done{};
-  report_parts(units, placed);
-  return add_all(input, units, placed, settings);
+  if (units.view != "all" || input.request->agent) return Done{};
+  report_parts(units, reports);
+  return add_all(input, units, placed, reports, settings);
 }
 
 }  // namespace hpclaunch

@@ -15,9 +15,8 @@ bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& c
                          Units& units);
 
 /// Adds the mask, removes what would restrict a second time, and adds LOCAL_RANK. `placed` has units.
-/// Remarks go to plan.reports.
-Status add_visibility(const PlanInput& input, const Units& units, Plan& placed,
-                      EnvSettings& settings);
+Status add_visibility(const PlanInput& input, const Units& units, const Placement& placed,
+                      std::vector<Diagnostic>& reports, EnvSettings& settings);
 
 /// True for a node on which CUDA by itself counts in another order than that of PCI addresses.
 bool differing_models(const Topology& node);

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "hpclaunch/text.h"
-#include "hpclaunch/wire.h"
 #include "plan/devices/visibility.h"
 
 namespace hpclaunch {
@@ -19,18 +18,19 @@ namespace {
 // OMP_NUM_THREADS where the user has set that, since their own name would beat it.
 // Source for NumExpr: it raises when NUMEXPR_NUM_THREADS exceeds NUMEXPR_MAX_THREADS (64 by default),
 // so both are set. numexpr/utils.py, read 2026-08.
-void add_threads(EnvSettings& settings, const PlanInput& input, const Plan& plan) {
+void add_threads(EnvSettings& settings, const PlanInput& input, const Placement& placement) {
   constexpr std::array kOthers = {"BLIS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS",
                                   "NUMEXPR_NUM_THREADS", "OPENBLAS_NUM_THREADS"};
   constexpr const char* kLeader = "OMP_NUM_THREADS";
   Value leader = constant_or_per_rank(
-      per_rank(plan, [](const RankPlan& rank) { return std::to_string(rank.cores); }));
+      per_rank(placement, [](const RankPlan& rank) { return std::to_string(rank.cores); }));
   settings.add(kLeader, Layer::builtin, leader,
-               plan.bind_via == BindVia::none ? "one thread per core of an equal share of the node"
-                                              : "one thread per core that the rank is bound to");
+               placement.bind_via == BindVia::none
+                   ? "one thread per core of an equal share of the node"
+                   : "one thread per core that the rank is bound to");
 
   std::optional<std::string> typed = input.env.get(kLeader);
-  for (const TypedVariable& one : input.request.set)
+  for (const TypedVariable& one : input.request->set)
     if (one.name == kLeader) typed = one.value;
   std::string why = "one thread per core, as OMP_NUM_THREADS";
   // A list is one number per nesting level; the outermost is what a library's own threads compare to.
@@ -56,10 +56,10 @@ void add_rendezvous(EnvSettings& settings, const PlanInput& input) {
                  rendezvous.port_why);
   settings.keep_export("MASTER_ADDR");
   settings.keep_export("MASTER_PORT");
-  if (!input.request.master_addr.empty())
-    settings.add("MASTER_ADDR", Layer::command_line, input.request.master_addr, "--master-addr");
-  if (input.request.master_port)
-    settings.add("MASTER_PORT", Layer::command_line, std::to_string(*input.request.master_port),
+  if (!input.request->master_addr.empty())
+    settings.add("MASTER_ADDR", Layer::command_line, input.request->master_addr, "--master-addr");
+  if (input.request->master_port)
+    settings.add("MASTER_PORT", Layer::command_line, std::to_string(*input.request->master_port),
                  "--master-port");
 }
 
@@ -69,7 +69,7 @@ bool matches(const LauncherTraits::ConflictingVariable& one, const std::string& 
 
 // What the launcher itself reads: variables that conflict with its command line are removed, and what
 // has no option there is set.
-void add_launcher(EnvSettings& settings, const PlanInput& input, const Plan& placed) {
+void add_launcher(EnvSettings& settings, const PlanInput& input, const Placement& placed) {
   for (const LauncherTraits::ConflictingVariable& variable : input.launcher.conflicting) {
     if (variable.shapes_step && placed.gpu_view == "launcher") continue;
     for (const auto& [name, value] : input.env.values()) {
@@ -110,12 +110,14 @@ bool goes_along(const std::string& name) {
 
 // Ascending: constants of the plan, and what was exported and means something elsewhere (docs/reference/launchers.md).
 // Empty where the launcher passes everything on, or there is one node, this one.
-std::vector<std::string> names_to_forward(const PlanInput& input, const Plan& plan) {
-  if (!input.launcher.names_variables || (plan.nodes() < 2 && input.first_is_here)) return {};
+std::vector<std::string> names_to_forward(const PlanInput& input,
+                                          const std::vector<Setting>& settings, int nodes,
+                                          bool supervise) {
+  if (!input.launcher.names_variables || (nodes < 2 && input.first_is_here)) return {};
   std::set<std::string> names;
   for (const auto& [name, value] : input.env.values())
     if (goes_along(name)) names.insert(name);
-  for (const Setting& setting : plan.env) {
+  for (const Setting& setting : settings) {
     const bool constant = std::holds_alternative<std::string>(setting.value());
     if (!constant)
       names.erase(setting.name);
@@ -124,7 +126,7 @@ std::vector<std::string> names_to_forward(const PlanInput& input, const Plan& pl
       names.insert(setting.name);
   }
   names.insert("HPCLAUNCH_PLAN");
-  if (plan.supervise) names.insert("HPCLAUNCH_RECORDS");
+  if (supervise) names.insert("HPCLAUNCH_RECORDS");
   return {names.begin(), names.end()};
 }
 
@@ -151,48 +153,41 @@ void add_typed(const Request& typed, EnvSettings& settings) {
     settings.add(name, Layer::command_line, Unset{}, "--unset");
 }
 
-Status decide_environment(const PlanInput& input, const Facts& facts, const Units& units,
-                          Plan& plan) {
+Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, const Units& units,
+                                   const Hosts& hosts, const Placement& placement,
+                                   const Supervision& supervision) {
+  Settled made;
+  Environment& environment = made.environment;
   EnvSettings settings(input.env);
-  if (!input.request.agent) add_threads(settings, input, plan);
-  add_identity(input, plan, settings);
+  if (!input.request->agent) add_threads(settings, input, placement);
+  add_identity(input, hosts, placement, settings);
   add_rendezvous(settings, input);
   settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
                "Python's output appears at once, although it goes to a pipe");
-  add_launcher(settings, input, plan);
-  add_typed(input.request, settings);
-  apply_rules(input, facts, false, units, plan, settings);
-  add_interfaces(input, plan, settings);
-  add_proxy_exceptions(input, plan, settings);
-  add_program_env(input, plan, settings);
-  if (Status done = add_visibility(input, units, plan, settings); !done) return done;
-  apply_rules(input, facts, true, units, plan, settings);
-  add_mps(input, plan, settings);
-  add_start_profile(input, plan, settings);
-  plan.env = settings.finish();
-  for (const Setting& setting : plan.env)  // the launcher may set its own again for each rank
+  add_launcher(settings, input, placement);
+  add_typed(*input.request, settings);
+  apply_rules(input, facts, false, units, placement, made, settings);
+  add_interfaces(input, hosts.count(), settings);
+  add_proxy_exceptions(input, hosts, settings);
+  add_program_env(input, hosts, placement, settings);
+  if (Status done = add_visibility(input, units, placement, made.said.reports, settings); !done)
+    return done.error();
+  apply_rules(input, facts, true, units, placement, made, settings);
+  if (supervision.mps) environment.make_dirs.push_back(add_mps(input, settings));
+  if (input.request->profile_start)
+    environment.make_dirs.push_back(add_start_profile(input, settings));
+  environment.settings = settings.finish();
+  // The launcher may set its own again for each rank.
+  for (const Setting& setting : environment.settings)
     if (std::holds_alternative<Unset>(setting.value()) &&
         std::ranges::none_of(input.launcher.conflicting,
                              [&](const auto& one) { return matches(one, setting.name); }))
-      plan.removed.push_back(setting.name);
+      environment.removed.push_back(setting.name);
   for (const LauncherTraits::Preset& preset : input.launcher.presets)
-    plan.launcher_only.push_back(preset.name);
-  plan.forward = names_to_forward(input, plan);
-  return Done{};
-}
-
-Status add_wire(const PlanInput& input, Plan& plan) {
-  std::vector<std::string> left_out;
-  Result<std::string> wire =
-      encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var}, &left_out);
-  if (!wire) return wire.error();
-  plan.wire = std::move(*wire);
-  if (!left_out.empty())
-    plan.reports.push_back({"ranks-check-less", Severity::note,
-                            fmt::format("ranks do not check {}: HPCLAUNCH_PLAN would be too long",
-                                        fmt::join(left_out, " and ")),
-                            "hpclaunch verify"});
-  return Done{};
+    environment.launcher_only.push_back(preset.name);
+  environment.forward =
+      names_to_forward(input, environment.settings, hosts.count(), supervision.supervise);
+  return made;
 }
 
 }  // namespace hpclaunch

@@ -14,21 +14,27 @@ namespace hpclaunch {
 /// Names of --set and --unset. Errors: `usage`.
 Status check_names(const Request& request);
 
-/// Sets Plan::env, removed, launcher_only, forward and what rules add. `plan` has its classes and choices.
-Status decide_environment(const PlanInput& input, const Facts& facts, const Units& units,
-                          Plan& plan);
-
-/// Sets Plan::wire; a report names the checks that it has no room for. Errors: as encode_wire.
-Status add_wire(const PlanInput& input, Plan& plan);
+/// The environment but for its wire, and what else the profile's rules decide.
+struct Settled {
+  Environment environment;
+  std::vector<std::string> args;   ///< launcher flags
+  std::vector<std::string> batch;  ///< directives
+  Explanation said;
+};
+Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, const Units& units,
+                                   const Hosts& hosts, const Placement& placement,
+                                   const Supervision& supervision);
 
 /// RANK, WORLD_SIZE and the other names of a rank's identity (docs/reference/identity.md).
-void add_identity(const PlanInput& input, const Plan& placed, EnvSettings& settings);
+void add_identity(const PlanInput& input, const Hosts& hosts, const Placement& placement,
+                  EnvSettings& settings);
 
 /// What the data has for the program under --agent, and for --for. After everything that it refers to.
-void add_program_env(const PlanInput& input, const Plan& placed, EnvSettings& settings);
+void add_program_env(const PlanInput& input, const Hosts& hosts, const Placement& placement,
+                     EnvSettings& settings);
 
 /// GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME (docs/reference/placement.md). After the profile's rules.
-void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings);
+void add_interfaces(const PlanInput& input, int nodes, EnvSettings& settings);
 
 /// --set and --unset.
 void add_typed(const Request& typed, EnvSettings& settings);
@@ -38,7 +44,7 @@ bool has_proxies(const PlanInput& input);
 
 /// no_proxy and NO_PROXY on several nodes where a proxy is set: what either names, MASTER_ADDR, and the job's first
 /// 512 hosts. After the profile's rules.
-void add_proxy_exceptions(const PlanInput& input, const Plan& placed, EnvSettings& settings);
+void add_proxy_exceptions(const PlanInput& input, const Hosts& hosts, EnvSettings& settings);
 
 /// The stack in use, as a choice with its reason. nullopt when the profile has none.
 /// Errors: `usage` for a stack that there is not.
@@ -48,32 +54,35 @@ Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts&
 Decision decided_by_rule(Layer layer, Value value, const std::string& id, const Origin& origin,
                          std::string condition);
 
+/// The fact ranks_per_node, which differs between nodes.
+void set_ranks_per_node(std::ptrdiff_t ranks, Facts& facts);
+
 /// Facts that are known before ranks are placed.
 Facts early_facts(const PlanInput& input, const Units& units, const Counts& counts);
 
 /// Whether ranks that share a device of NVIDIA's do so by MPS; nullopt where none do, or it cannot be. Reports, where
 /// it is not used and would help, or was typed in vain.
-std::optional<Setting> mps_choice(const PlanInput& input, const Units& units, Plan& plan);
+std::optional<Setting> mps_choice(const PlanInput& input, const Units& units,
+                                  const Placement& placement, std::vector<Diagnostic>& reports);
 
-/// The variables and the directory of the daemon, where the choice is "on".
-void add_mps(const PlanInput& input, Plan& plan, EnvSettings& settings);
+/// The variables of the daemon; its directory.
+std::string add_mps(const PlanInput& input, EnvSettings& settings);
 
-/// What --profile-start needs on every rank, after all rules.
-void add_start_profile(const PlanInput& input, Plan& plan, EnvSettings& settings);
+/// What --profile-start needs on every rank, after all rules; its directory.
+std::string add_start_profile(const PlanInput& input, EnvSettings& settings);
 
 /// Adds the facts of placed ranks: min_cores, cores_divide.
-void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts);
+void add_placed_facts(const PlanInput& input, int nodes, const Placement& placement, Facts& facts);
 
 /// The rules that ask for value.NAME, with what every variable is in the end, where `late`; else the others.
-/// Adds to `settings` and to everything in `plan` but its env.
-void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& units, Plan& plan,
-                 EnvSettings& settings);
+void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& units,
+                 const Placement& placement, Settled& made, EnvSettings& settings);
 
-/// Sets Plan::supervise and Plan::notice, with the choices "supervise" and "signal".
-/// Errors: `usage` when --no-supervise was typed and something needs it.
-Status decide_supervise(const PlanInput& input, Plan& plan);
+/// With the choices "supervise" and "signal". `mps`: hpclaunch starts it. Errors: `usage` when --no-supervise was typed
+/// and something needs it.
+Result<Made<Supervision>> decide_supervision(const PlanInput& input, bool mps);
 
-/// Sets Plan::inside_step, with the choice "inside-step", where this shell is itself in a step of the job.
-void note_step(const PlanInput& input, Plan& plan);
+/// The choice "inside-step", where this shell is itself in a step of the job.
+std::optional<Setting> step_choice(const PlanInput& input);
 
 }  // namespace hpclaunch

@@ -40,17 +40,17 @@ constexpr std::pair<const char*, const char*> kTorchrun[] = {
     {"TORCHELASTIC_USE_AGENT_STORE", "False"},
 };
 
-std::string counts(const Plan& plan) {
+std::string counts(const Placement& placement) {
   std::vector<std::string> runs;
-  for (const NodeRun& run : plan.layout) {
-    const auto ranks = plan.classes[static_cast<std::size_t>(run.node_class)].ranks.size();
+  for (const NodeRun& run : placement.layout) {
+    const auto ranks = placement.of(run).ranks.size();
     runs.push_back(run.nodes == 1 ? fmt::format("{}", ranks)
                                   : fmt::format("{}(x{})", ranks, run.nodes));
   }
   return fmt::format("{}", fmt::join(runs, ","));
 }
 
-Value value_of(Identity what, const Plan& plan) {
+Value value_of(Identity what, const Hosts& hosts, const Placement& placement) {
   switch (what) {
     case Identity::rank:
       return RankFact::rank;
@@ -59,35 +59,38 @@ Value value_of(Identity what, const Plan& plan) {
     case Identity::node:
       return RankFact::node;
     case Identity::local_size:
-      if (plan.classes.size() > 1) return RankFact::local_size;
-      return std::to_string(plan.max_local_size());
+      if (placement.classes.size() > 1) return RankFact::local_size;
+      return std::to_string(placement.max_local_size());
     case Identity::ranks:
-      return std::to_string(plan.world_size());
+      return std::to_string(placement.world_size());
     case Identity::nodes:
-      return std::to_string(plan.nodes());
+      return std::to_string(hosts.count());
     case Identity::counts:
-      return counts(plan);
+      return counts(placement);
     case Identity::hosts:
       break;
   }
-  return fmt::format("{}", fmt::join(plan.hosts, ","));
+  return fmt::format("{}", fmt::join(hosts.names, ","));
 }
 
 // Set by the shim, not in the launcher's environment, where the batch system's own tools read them.
-Value at_rank(Value value, const Plan& plan) {
+Value at_rank(Value value, const Placement& placement) {
   const auto* text = std::get_if<std::string>(&value);
-  return text == nullptr ? value : Value(per_rank(plan, [&](const RankPlan&) { return *text; }));
+  return text == nullptr ? value
+                         : Value(per_rank(placement, [&](const RankPlan&) { return *text; }));
 }
 
 // An agent gives its workers their ranks; those of another launch would be taken for theirs.
-void add_agent_identity(const PlanInput& input, const Plan& plan, EnvSettings& settings) {
+void add_agent_identity(const PlanInput& input, const Hosts& hosts, const Placement& placement,
+                        EnvSettings& settings) {
   const auto remove = [&](const std::string& name) {
     if (input.env.has(name))
       settings.add(name, Layer::computed, Unset{}, "--agent: the program sets it for its workers");
   };
   for (const Row& row : kOwn)
     if (row.names.starts_with("HPCLAUNCH_"))
-      settings.add(std::string(row.names), Layer::computed, value_of(row.what, plan), row.why);
+      settings.add(std::string(row.names), Layer::computed, value_of(row.what, hosts, placement),
+                   row.why);
     else
       remove(std::string(row.names));
   for (const auto& [name, value] : kTorchrun) remove(name);
@@ -95,14 +98,15 @@ void add_agent_identity(const PlanInput& input, const Plan& plan, EnvSettings& s
                            "TORCHELASTIC_RUN_ID"})
     remove(name);
   settings.add("NODE_RANK", Layer::computed, RankFact::node, "--agent: number of the node");
-  settings.add("NNODES", Layer::computed, std::to_string(plan.nodes()),
+  settings.add("NNODES", Layer::computed, std::to_string(hosts.count()),
                "--agent: nodes in the job");
 }
 
 }  // namespace
 
-void add_program_env(const PlanInput& input, const Plan& plan, EnvSettings& settings) {
-  if (input.program_env.empty() && !input.request.agent) return;
+void add_program_env(const PlanInput& input, const Hosts& hosts, const Placement& placement,
+                     EnvSettings& settings) {
+  if (input.program_env.empty() && !input.request->agent) return;
   const auto known = [&](const char* name, const std::string& planned) {
     const std::string* text = settings.so_far(name);
     return text == nullptr ? planned : *text;
@@ -114,14 +118,14 @@ void add_program_env(const PlanInput& input, const Plan& plan, EnvSettings& sett
   const std::string interface = known("GLOO_SOCKET_IFNAME", "");
   const bool fabric = !interface.empty() && interface != "lo";
   constexpr const char* kAddress = "HPCLAUNCH_NODE_ADDRESS";
-  if (input.request.agent && fabric)
+  if (input.request->agent && fabric)
     settings.add(kAddress, Layer::computed, RankFact::address,
                  fmt::format("--agent: the node's address on {}", interface));
   const std::size_t devices = input.node.devices.size();
   const std::pair<std::string_view, std::string> facts[] = {
-      {"{nodes}", std::to_string(plan.nodes())},
-      {"{ranks}", std::to_string(plan.world_size())},
-      {"{hosts}", fmt::format("{}", fmt::join(plan.hosts, ","))},
+      {"{nodes}", std::to_string(hosts.count())},
+      {"{ranks}", std::to_string(placement.world_size())},
+      {"{hosts}", fmt::format("{}", fmt::join(hosts.names, ","))},
       {"{address}", known("MASTER_ADDR", input.rendezvous.address)},
       {"{port}", port},
       {"{port+3}", std::to_string(other)},
@@ -147,26 +151,28 @@ void add_program_env(const PlanInput& input, const Plan& plan, EnvSettings& sett
         value = text.empty() ? "" : value.replace(at, fact.size(), text);
     // The batch system's names are for the ranks alone: srun and others take them for options.
     if (!value.empty())
-      settings.add(
-          name, Layer::computed,
-          name.starts_with("SLURM_") ? at_rank(std::move(value), plan) : Value(std::move(value)),
-          why);
+      settings.add(name, Layer::computed,
+                   name.starts_with("SLURM_") ? at_rank(std::move(value), placement)
+                                              : Value(std::move(value)),
+                   why);
   }
 }
 
-void add_identity(const PlanInput& input, const Plan& plan, EnvSettings& settings) {
-  if (input.request.agent) return add_agent_identity(input, plan, settings);
+void add_identity(const PlanInput& input, const Hosts& hosts, const Placement& placement,
+                  EnvSettings& settings) {
+  if (input.request->agent) return add_agent_identity(input, hosts, placement, settings);
   for (const Row& row : kOwn)
-    settings.add(std::string(row.names), Layer::computed, value_of(row.what, plan), row.why);
+    settings.add(std::string(row.names), Layer::computed, value_of(row.what, hosts, placement),
+                 row.why);
   for (const auto& [name, value] : kTorchrun)
     settings.add(name, Layer::computed, std::string(value), "as torchrun sets it");
   const std::string restart = std::to_string(input.restart);
   settings.add("TORCHELASTIC_MAX_RESTARTS", Layer::computed,
-               std::to_string(input.request.max_restarts.value_or(0)),
+               std::to_string(input.request->max_restarts.value_or(0)),
                "--max-restarts, as torchrun sets it");
   settings.add("TORCHELASTIC_RESTART_COUNT", Layer::computed, restart,
                "attempts before, as torchrun sets it");
-  if (input.request.max_restarts.value_or(0) > 0)
+  if (input.request->max_restarts.value_or(0) > 0)
     settings.add("HPCLAUNCH_RESTART", Layer::computed, restart, "attempts before");
   settings.add(
       "TORCHELASTIC_RUN_ID", Layer::computed, input.job.id,
@@ -174,11 +180,11 @@ void add_identity(const PlanInput& input, const Plan& plan, EnvSettings& setting
   constexpr std::size_t kMostOfHosts = 4096;  // a longer list has no room in HPCLAUNCH_PLAN
   for (const IdentityVariables& variables : input.launcher.batch_identity)
     for (const std::string_view name : split(variables.names, ' ')) {
-      Value value = value_of(variables.what, plan);
+      Value value = value_of(variables.what, hosts, placement);
       const auto* text = std::get_if<std::string>(&value);
       if (text != nullptr && text->size() > kMostOfHosts) continue;
       Decision decision =
-          decided(Layer::computed, at_rank(std::move(value), plan),
+          decided(Layer::computed, at_rank(std::move(value), placement),
                   fmt::format("the batch system's tasks are not the ranks that {} starts",
                               input.launcher.built_in ? "hpclaunch" : input.launcher.name));
       decision.where = kBatchSystem;

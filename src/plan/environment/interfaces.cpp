@@ -98,8 +98,8 @@ std::string reason(const std::vector<Nic>& chosen, const std::vector<Nic>& other
 
 // Sources: NCCL documentation, NCCL_SOCKET_IFNAME ("=" takes full names, a comma separates them);
 // PyTorch, torch/csrc/distributed/c10d (GLOO_SOCKET_IFNAME is taken as a full name).
-void add_interfaces(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
-  if (placed.nodes() < 2 || settings.has(kGloo)) return;
+void add_interfaces(const PlanInput& input, int nodes, EnvSettings& settings) {
+  if (nodes < 2 || settings.has(kGloo)) return;
   if (const std::string* nccl = settings.so_far(kNccl)) return follow_nccl(input, *nccl, settings);
   if (!input.live || settings.has(kNccl)) return;
   const std::vector<Nic> all = candidates(*input.live);

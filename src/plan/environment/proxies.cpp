@@ -28,15 +28,15 @@ bool has_text(const std::string* value) { return value != nullptr && !trim(*valu
 
 bool has_proxies(const PlanInput& input) {
   EnvSettings typed(input.env);
-  add_typed(input.request, typed);
+  add_typed(*input.request, typed);
   return std::ranges::any_of(kProxies,
                              [&](const char* name) { return has_text(typed.so_far(name)); });
 }
 
-void add_proxy_exceptions(const PlanInput& input, const Plan& placed, EnvSettings& settings) {
+void add_proxy_exceptions(const PlanInput& input, const Hosts& hosts, EnvSettings& settings) {
   const auto used = std::ranges::find_if(
       kProxies, [&](const char* name) { return has_text(settings.so_far(name)); });
-  if (placed.nodes() < 2 || used == kProxies.end()) return;
+  if (hosts.count() < 2 || used == kProxies.end()) return;
   std::vector<std::string> names;  // each once, in the order of the lists
   const auto add = [&](std::string_view one) {
     const std::string name(trim(one));
@@ -48,8 +48,8 @@ void add_proxy_exceptions(const PlanInput& input, const Plan& placed, EnvSetting
   if (std::ranges::count(names, "*") > 0) return;
   if (const std::string* address = settings.so_far("MASTER_ADDR")) add(*address);
   add(input.rendezvous.address);
-  const int known = placed.invented_hosts ? 1 : std::min(placed.nodes(), kMostNames);
-  for (int n = 0; n < known; ++n) add(short_host(placed.hosts[static_cast<std::size_t>(n)]));
+  const int known = hosts.invented ? 1 : std::min(hosts.count(), kMostNames);
+  for (int n = 0; n < known; ++n) add(short_host(hosts.names[n]));
   for (const char* name : kExceptions)
     settings.add(name, Layer::computed, fmt::format("{}", fmt::join(names, ",")),
                  fmt::format("{} is set: the job's nodes are reached without it", *used));

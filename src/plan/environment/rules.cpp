@@ -42,7 +42,7 @@ bool differs_by_rank(const Template& value) {
 // The values of the ranks of one class of nodes.
 Result<std::vector<std::string>> of_class(const Template& value, const NodeClass& node,
                                           const Units& units, Facts facts) {
-  facts.job["ranks_per_node"] = std::to_string(node.ranks.size());
+  set_ranks_per_node(std::ssize(node.ranks), facts);
   const bool by_rank = differs_by_rank(value);
   std::vector<RankFacts> each;
   if (value.each == Template::Each::once && !by_rank) each.emplace_back();
@@ -65,9 +65,9 @@ Result<std::vector<std::string>> of_class(const Template& value, const NodeClass
 // A constant where every rank gets the same, else one value per rank.
 // Errors: `invalid`, naming the fact that is not set.
 Result<Value> evaluate(const Template& value, const Facts& job, const Units& units,
-                       const Plan& plan) {
+                       const Placement& placement) {
   PerRank values;
-  for (const NodeClass& node : plan.classes) {
+  for (const NodeClass& node : placement.classes) {
     Result<std::vector<std::string>> items = of_class(value, node, units, job);
     if (!items) return items.error();
     values.items.push_back(std::move(*items));
@@ -76,10 +76,12 @@ Result<Value> evaluate(const Template& value, const Facts& job, const Units& uni
 }
 
 struct Applying {
+  const PlanInput& input;
   const Rule& rule;
   const Facts& facts;
   const Units& units;
-  Plan& plan;
+  const Placement& placement;
+  Settled& made;
   EnvSettings& settings;
   std::string condition;  // of the rule, as it was met
 
@@ -91,7 +93,7 @@ struct Applying {
     flags();
     directives();
     if (rule.core_limit) {
-      plan.core_limit = *rule.core_limit;
+      made.environment.core_limit = *rule.core_limit;
       choose("core-limit", *rule.core_limit);
     }
     for (const std::string& dir : rule.make_dirs) directory(dir);
@@ -106,16 +108,16 @@ struct Applying {
   void choose(const std::string& name, const std::string& value) {
     Decision decision =
         decided_by_rule(Layer::profile_default, value, rule.id, rule.origin, condition);
-    for (Setting& setting : plan.choices)
+    for (Setting& setting : made.said.choices)
       if (setting.name == name) return setting.history.push_back(std::move(decision));
-    plan.choices.push_back(Setting{name, {std::move(decision)}});
+    made.said.choices.push_back(Setting{name, {std::move(decision)}});
   }
 
   // What was made; nullopt, with a report, where a fact is not set.
-  template <class Made>
-  std::optional<Made> made(Result<Made> result, const std::string& what) {
+  template <class Item>
+  std::optional<Item> reported(Result<Item> result, const std::string& what) {
     if (result) return std::move(*result);
-    plan.reports.push_back(
+    made.said.reports.push_back(
         {rule.id, Severity::warning,
          fmt::format("rule {} does not set {}: {}", rule.id, what, result.error().message),
          result.error().hint});
@@ -123,11 +125,11 @@ struct Applying {
   }
 
   std::optional<std::string> expanded(const std::string& text, const std::string& what) {
-    return made(expand(text, facts), what);
+    return reported(expand(text, facts), what);
   }
 
   std::optional<Value> value_of(const Assignment& one) {
-    return made(evaluate(one.value, facts, units, plan), one.name);
+    return reported(evaluate(one.value, facts, units, placement), one.name);
   }
 
   void assign(const std::vector<Assignment>& assignments, Layer layer) {
@@ -146,13 +148,13 @@ struct Applying {
   }
 
   void flags() {
-    const auto found = rule.launch.find(plan.launcher);
+    const auto found = rule.launch.find(input.launcher.name);
     if (found == rule.launch.end()) return;
     for (const std::string& flag : found->second) {
       const std::optional<std::string> text = expanded(flag, "launcher flag " + flag);
       if (!text) continue;
       const std::string name = text->substr(0, text->find('='));
-      auto& args = plan.profile_args;
+      auto& args = made.args;
       const auto same = [&](const std::string& a) { return a.substr(0, a.find('=')) == name; };
       if (name.starts_with("-") && name != "-o") std::erase_if(args, same);
       args.push_back(*text);
@@ -166,7 +168,7 @@ struct Applying {
         for (const std::string& text : list) {
           const auto directive = expanded(text, "directive " + text);
           if (!directive) continue;
-          if (std::ranges::count(plan.batch, *directive) == 0) plan.batch.push_back(*directive);
+          if (std::ranges::count(made.batch, *directive) == 0) made.batch.push_back(*directive);
           choose("batch " + directive->substr(0, directive->find('=')), *directive);
         }
   }
@@ -174,34 +176,35 @@ struct Applying {
   void directory(const std::string& dir) {
     const std::optional<std::string> path = expanded(dir, "directory " + dir);
     if (!path) return;
-    if (std::ranges::count(plan.make_dirs, *path) == 0) plan.make_dirs.push_back(*path);
-    choose("directories", fmt::format("{}", fmt::join(plan.make_dirs, " ")));
+    auto& dirs = made.environment.make_dirs;
+    if (std::ranges::count(dirs, *path) == 0) dirs.push_back(*path);
+    choose("directories", fmt::format("{}", fmt::join(dirs, " ")));
   }
 
   void report() {
     const auto text = [&](const std::string& wanted) {
-      const Result<std::string> made = expand(wanted, facts);
-      return made ? *made : wanted;
+      const Result<std::string> whole = expand(wanted, facts);
+      return whole ? *whole : wanted;
     };
-    plan.reports.push_back({rule.id, severity_from(rule.report->severity),
-                            text(rule.report->message), text(rule.report->fix)});
+    made.said.reports.push_back({rule.id, severity_from(rule.report->severity),
+                                 text(rule.report->message), text(rule.report->fix)});
   }
 };
 
-void note_idle_rule(const Rule& rule, const Facts& facts, Plan& plan) {
+void note_idle_rule(const Rule& rule, const Facts& facts, std::vector<IdleRule>& idle) {
   std::vector<std::string> names;
   for (const auto* list : {&rule.defaults, &rule.require, &rule.prepend})
     for (const Assignment& one : *list) names.push_back(one.name);
   names.insert(names.end(), rule.unset.begin(), rule.unset.end());
   for (const std::string& name : names)
-    plan.idle.push_back(
+    idle.push_back(
         {name, rule.id, rule.origin.profile, rule.origin.where, unmet(rule.when, facts)});
 }
 
 }  // namespace
 
 Result<std::optional<Setting>> decide_stack(const PlanInput& input, const Facts& facts) {
-  const std::string& wanted = input.request.stack;
+  const std::string& wanted = input.request->stack;
   if (input.profile == nullptr || input.profile->stacks.empty()) {
     if (wanted.empty()) return std::optional<Setting>();
     return request_error(fmt::format("--stack {}: the profile has no stacks", wanted),
@@ -242,8 +245,12 @@ Decision decided_by_rule(Layer layer, Value value, const std::string& id, const 
   return decision;
 }
 
+void set_ranks_per_node(std::ptrdiff_t ranks, Facts& facts) {
+  facts.job["ranks_per_node"] = std::to_string(ranks);
+}
+
 Facts early_facts(const PlanInput& input, const Units& units, const Counts& counts) {
-  const int nodes = counts.nodes();
+  const int nodes = counts.nodes.value;
   const int most = counts.most();
   Facts facts;
   facts.env = &input.env;
@@ -252,8 +259,8 @@ Facts early_facts(const PlanInput& input, const Units& units, const Counts& coun
     facts.job[name] = fmt::format("{}", value);
   };
   set("nodes", nodes);
-  set("ranks", counts.ranks());
-  set("ranks_per_node", most);
+  set("ranks", counts.ranks.value);
+  set_ranks_per_node(most, facts);
   set("units", units.total);
   set("devices", units.devices);
   set("device_mode", units.mode);
@@ -275,7 +282,7 @@ Facts early_facts(const PlanInput& input, const Units& units, const Counts& coun
   constexpr int kMostNames = 512;  // an environment variable has 128 KiB at most
   std::string names;
   for (int n = 0; n < std::min(nodes, kMostNames); ++n)
-    names += (n > 0 ? "," : "") + short_host(input.hosts[static_cast<std::size_t>(n)]);
+    names += (n > 0 ? "," : "") + short_host(input.hosts[n]);
   set("hosts", names);
   set("proxies", has_proxies(input) ? "yes" : "no");
   for (const auto& [name, file] : input.libraries) facts.job["library." + name] = file;
@@ -286,24 +293,25 @@ Facts early_facts(const PlanInput& input, const Units& units, const Counts& coun
   return facts;
 }
 
-void add_placed_facts(const PlanInput& input, const Plan& plan, Facts& facts) {
+void add_placed_facts(const PlanInput& input, int nodes, const Placement& placement, Facts& facts) {
   int fewest = 0;
   int most = 0;
-  for (const NodeClass& one : plan.classes)
+  for (const NodeClass& one : placement.classes)
     for (const RankPlan& rank : one.ranks) {
       fewest = fewest == 0 ? rank.cores : std::min(fewest, rank.cores);
       most = std::max(most, rank.cores);
     }
   int usable = cores_of(input.node, input.node.allowed).count();
-  if (knows_amounts(input, plan.nodes()))
-    usable = granted_cores(input.node, plan.classes.front().granted);
-  const bool divide = plan.even() && fewest == most && fewest * plan.max_local_size() == usable;
+  if (knows_amounts(input, nodes))
+    usable = granted_cores(input.node, placement.classes.front().granted);
+  const bool divide =
+      placement.even() && fewest == most && fewest * placement.max_local_size() == usable;
   facts.job["min_cores"] = std::to_string(fewest);
   facts.job["cores_divide"] = divide ? "yes" : "no";
 }
 
-void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& units, Plan& plan,
-                 EnvSettings& settings) {
+void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& units,
+                 const Placement& placement, Settled& made, EnvSettings& settings) {
   if (input.profile == nullptr) return;
   if (late) {
     facts.values = input.env.values();
@@ -316,9 +324,9 @@ void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& un
   for (const Rule& rule : input.profile->rules) {
     if (is_late(rule.when) != late) continue;
     if (holds(rule.when, facts))
-      Applying{rule, facts, units, plan, settings, met(rule.when, facts)}.all();
+      Applying{input, rule, facts, units, placement, made, settings, met(rule.when, facts)}.all();
     else
-      note_idle_rule(rule, facts, plan);
+      note_idle_rule(rule, facts, made.said.idle);
   }
 }
 

@@ -16,6 +16,13 @@ inline const SourceRef kBatchSystem{"launcher"};
 /// A decision of the user or of hpclaunch itself: its source follows from the layer.
 Decision decided(Layer layer, Value value, std::string why);
 
+/// A part of the plan, and what there is to say about it.
+template <class Part>
+struct Made {
+  Part part;
+  Explanation said;
+};
+
 /// A choice about which one decision was made.
 Setting choice(std::string name, Layer layer, Value value, std::string why);
 
@@ -28,9 +35,9 @@ std::string suggest(const char* option, const std::string& name,
 
 /// `item` of each rank, by class of nodes.
 template <class Item>
-PerRank per_rank(const Plan& plan, Item item) {
+PerRank per_rank(const Placement& placement, Item item) {
   PerRank values;
-  for (const NodeClass& one : plan.classes) {
+  for (const NodeClass& one : placement.classes) {
     values.items.emplace_back();
     for (const RankPlan& rank : one.ranks) values.items.back().push_back(item(rank));
   }

@@ -11,15 +11,16 @@ constexpr const char* kPipe = "CUDA_MPS_PIPE_DIRECTORY";
 
 }  // namespace
 
-std::optional<Setting> mps_choice(const PlanInput& input, const Units& units, Plan& plan) {
-  const std::string& typed = input.request.mps;
+std::optional<Setting> mps_choice(const PlanInput& input, const Units& units,
+                                  const Placement& placement, std::vector<Diagnostic>& reports) {
+  const std::string& typed = input.request->mps;
   const bool on = typed == "on";
   const auto note = [&](std::string message, const char* fix) {
-    plan.reports.push_back({"mps", Severity::note, std::move(message), fix});
+    reports.push_back({"mps", Severity::note, std::move(message), fix});
     return std::nullopt;
   };
   const bool shared =
-      units.vendor->syntax == MaskSyntax::cuda && two_have_the_same(plan, &RankPlan::unit);
+      units.vendor->syntax == MaskSyntax::cuda && two_have_the_same(placement, &RankPlan::unit);
   if (!shared && on) return note("--mps on: no two ranks share a GPU of NVIDIA's", "omit it");
   if (!shared) return std::nullopt;
   if (units.instances()) {
@@ -40,27 +41,25 @@ std::optional<Setting> mps_choice(const PlanInput& input, const Units& units, Pl
 }
 
 // The path of a socket has 107 bytes at most.
-void add_mps(const PlanInput& input, Plan& plan, EnvSettings& settings) {
-  if (!uses_mps(plan)) return;
+std::string add_mps(const PlanInput& input, EnvSettings& settings) {
   const std::string folder = "/dev/shm/hpclaunch-mps-" + input.launch_key;
-  plan.make_dirs.push_back(folder);
   const char* kWhy = "the ranks of a GPU find each other's MPS daemon through it";
   settings.add(kPipe, Layer::computed, folder, kWhy);
   settings.add("CUDA_MPS_LOG_DIRECTORY", Layer::computed, folder + "/log", "logs of MPS");
+  return folder;
 }
 
-void add_start_profile(const PlanInput& input, Plan& plan, EnvSettings& settings) {
-  if (!input.request.profile_start) return;
+std::string add_start_profile(const PlanInput& input, EnvSettings& settings) {
   const auto add = [&](const char* name, Value value) {
     settings.add(name, Layer::command_line, std::move(value), "--profile-start");
   };
   const std::string folder = "/dev/shm/hpclaunch-start-" + input.launch_key;
-  plan.make_dirs.push_back(folder);
   add(kStartFolder, folder);
   add(kStartRank, RankFact::rank);
   const std::string* path = settings.so_far("PYTHONPATH");
   const bool others = path != nullptr && !path->empty();
   add("PYTHONPATH", others ? fmt::format("{}:{}", input.start_hook, *path) : input.start_hook);
+  return folder;
 }
 
 }  // namespace hpclaunch

@@ -10,34 +10,32 @@ namespace hpclaunch {
 namespace {
 
 // The option that cannot do without; "" for none.
-std::string needed_by(const PlanInput& input, const Plan& plan) {
+std::string needed_by(const PlanInput& input, bool mps) {
   if (input.time_limit_signal.signal != 0) return "--signal";
-  if (!input.request.output.log_dir.empty()) return "--log-dir";
-  if (!input.request.stage.method.empty()) return "--stage";
-  if (input.request.max_restarts.value_or(0) > 0) return "--max-restarts";
-  if (input.request.profile_start) return "--profile-start";
-  if (uses_mps(plan)) return "--mps";
-  return input.request.output.report.empty() ? "" : "--report";
+  if (!input.request->output.log_dir.empty()) return "--log-dir";
+  if (input.stages) return "--stage";
+  if (input.request->max_restarts.value_or(0) > 0) return "--max-restarts";
+  if (input.request->profile_start) return "--profile-start";
+  if (mps) return "--mps";
+  return input.request->output.report.empty() ? "" : "--report";
 }
 
 constexpr const char* kLocal = "the local launcher always supervises its ranks";
 
-Error cannot_leave(const PlanInput& input, const Plan& plan) {
+Error cannot_leave(const PlanInput& input, const std::string& option) {
   if (input.launcher.built_in)
     return request_error(fmt::format("--no-supervise: {}", kLocal),
                          "omit it, or choose another launcher with --launcher NAME");
-  const std::string option = needed_by(input, plan);
   return request_error(fmt::format("--no-supervise and {} exclude each other", option),
                        fmt::format("omit --no-supervise, or {}", option));
 }
 
-Setting supervise_choice(const PlanInput& input, const Plan& plan) {
+Setting supervise_choice(const PlanInput& input, const std::string& needed) {
   const auto chosen = [](bool yes, Layer layer, std::string why) {
     return choice("supervise", layer, yes ? "yes" : "no", std::move(why));
   };
-  const std::string needed = needed_by(input, plan);
   const std::string& launcher = input.launcher.name;
-  if (const std::optional<bool>& typed = input.request.supervise)
+  if (const std::optional<bool>& typed = input.request->supervise)
     return chosen(*typed, Layer::command_line, *typed ? "--supervise" : "--no-supervise");
   if (input.launcher.built_in) return chosen(true, Layer::builtin, kLocal);
   if (!needed.empty()) return chosen(true, Layer::computed, "required by " + needed);
@@ -57,35 +55,40 @@ Setting supervise_choice(const PlanInput& input, const Plan& plan) {
 
 }  // namespace
 
-Status decide_supervise(const PlanInput& input, Plan& plan) {
+Result<Made<Supervision>> decide_supervision(const PlanInput& input, bool mps) {
   const bool local = input.launcher.built_in;
-  if (input.request.supervise == false && (local || !needed_by(input, plan).empty()))
-    return cannot_leave(input, plan);
-  plan.choices.push_back(supervise_choice(input, plan));
-  plan.supervise = !local && plan.choices.back().value() == Value("yes");
+  const std::string needed = needed_by(input, mps);
+  if (input.request->supervise == false && (local || !needed.empty()))
+    return cannot_leave(input, needed);
+  Made<Supervision> made{{.verify = input.request->verify,
+                          .output = input.request->output,
+                          .mps = mps,
+                          .time_limit_signal = input.time_limit_signal,
+                          .termination = input.launcher.termination},
+                         {{supervise_choice(input, needed)}}};
+  auto& [supervision, said] = made;
+  supervision.supervise = !local && said.choices.back().value() == Value("yes");
+  OutputOptions& output = supervision.output;
+  output.log_dir = input.log_dir;
   // Where no record arrives, every node would seem not to start.
-  if (input.launcher.errors_elsewhere && !plan.output.start_seconds) plan.output.start_seconds = 0;
-  plan.time_limit_signal = input.time_limit_signal;
-  if (plan.time_limit_signal.signal != 0)
-    plan.choices.push_back(choice("signal", Layer::command_line,
-                                  time_limit_signal_name(plan.time_limit_signal.signal),
+  if (input.launcher.errors_elsewhere && !output.start_seconds) output.start_seconds = 0;
+  if (const int signal = input.time_limit_signal.signal; signal != 0)
+    said.choices.push_back(choice("signal", Layer::command_line, time_limit_signal_name(signal),
                                   input.time_limit_why));
-  return Done{};
+  return made;
 }
 
 // A step of ours would wait for the resources of the step that this shell is in.
 // Source: slurm src/common/slurm_protocol_defs.h: numbers from 0xfffffff0 are no ordinary steps.
-void note_step(const PlanInput& input, Plan& plan) {
+std::optional<Setting> step_choice(const PlanInput& input) {
   constexpr long kReserved = 0xfffffff0;
-  if (input.launcher.step_var.empty()) return;
+  if (input.launcher.step_var.empty()) return std::nullopt;
   const std::string step = input.env.get(input.launcher.step_var);
-  const std::optional<long> number = parse_natural(step, kReserved - 1);
-  if (!number) return;
-  plan.inside_step = true;
-  plan.choices.push_back(choice(
+  if (!parse_natural(step, kReserved - 1)) return std::nullopt;
+  return choice(
       "inside-step", Layer::environment, step,
       fmt::format("{} is set: this shell is a job step, and the ranks' step shares its nodes",
-                  input.launcher.step_var)));
+                  input.launcher.step_var));
 }
 
 }  // namespace hpclaunch

@@ -38,16 +38,16 @@ std::string field(std::string_view key, const std::vector<std::string>& values) 
 /// named to the engine; a search path of the host's programs and libraries stays outside.
 bool enters_image(const Plan& plan, const Setting& setting) {
   const auto* text = std::get_if<std::string>(&setting.value());
-  if (plan.image.empty() || text == nullptr || is_secret(setting.name, *text)) return false;
+  if (plan.launch.image.empty() || text == nullptr || is_secret(setting.name, *text)) return false;
   const bool search = setting.name == "PATH" || setting.name.starts_with("LD_");
-  return std::ranges::count(plan.launcher_only, setting.name) == 0 &&
+  return std::ranges::count(plan.environment.launcher_only, setting.name) == 0 &&
          (!search || setting.history.back().layer == Layer::command_line);
 }
 
 /// The settings that belong into the wire.
 std::vector<const Setting*> wire_settings(const Plan& plan) {
   std::vector<const Setting*> out;
-  for (const Setting& setting : plan.env)
+  for (const Setting& setting : plan.environment.settings)
     if (std::holds_alternative<PerRank>(setting.value()) ||
         std::holds_alternative<RankFact>(setting.value()) || enters_image(plan, setting))
       out.push_back(&setting);
@@ -65,35 +65,40 @@ struct Payload {
 };
 
 void add_stay(const Plan& plan, Payload& out) {
-  if (plan.supervise || plan.find_env(kStartFolder) != nullptr) {
-    out.add("stay", !plan.termination.fails_fast ? ":stay=kill" : ":stay=exit");
-    if (plan.time_limit_signal.signal > 0)
-      out.add("notice", fmt::format(":notice={}*{}", plan.time_limit_signal.signal,
-                                    plan.time_limit_signal.at));
-    if (!plan.output.log_dir.empty())
-      out.add("the directory of logs", field("log", {plan.output.log_dir}));
+  if (plan.supervision.supervise || plan.find_env(kStartFolder) != nullptr) {
+    out.add("stay", !plan.supervision.termination.fails_fast ? ":stay=kill" : ":stay=exit");
+    if (plan.supervision.time_limit_signal.signal > 0)
+      out.add("notice", fmt::format(":notice={}*{}", plan.supervision.time_limit_signal.signal,
+                                    plan.supervision.time_limit_signal.at));
+    if (!plan.supervision.output.log_dir.empty())
+      out.add("the directory of logs", field("log", {plan.supervision.output.log_dir}));
   }
-  if (plan.termination.ranks_outlive_launcher) out.add("end", ":end=with-parent");
+  if (plan.supervision.termination.ranks_outlive_launcher) out.add("end", ":end=with-parent");
 }
 
 void add_header(const Plan& plan, const RankVariables& names, bool report, Payload& out) {
   out.add("rank", ":rank=" + names.rank);
   if (!names.local_rank.empty()) out.add("local", ":local=" + names.local_rank);
-  out.add("verify", fmt::format(":verify={}", report ? "report" : to_string(plan.verify)));
-  if (!plan.image.empty()) out.add("the image", field("image", {plan.image}));
-  if (!plan.directory.empty()) out.add("the working directory", field("cwd", {plan.directory}));
-  if (!plan.core_limit.empty()) out.add("core", ":core=" + plan.core_limit);
-  if (!plan.make_dirs.empty()) out.add("directories to create", field("dir", plan.make_dirs));
+  out.add("verify",
+          fmt::format(":verify={}", report ? "report" : to_string(plan.supervision.verify)));
+  if (!plan.launch.image.empty()) out.add("the image", field("image", {plan.launch.image}));
+  if (!plan.launch.directory.empty())
+    out.add("the working directory", field("cwd", {plan.launch.directory}));
+  if (!plan.environment.core_limit.empty()) out.add("core", ":core=" + plan.environment.core_limit);
+  if (!plan.environment.make_dirs.empty())
+    out.add("directories to create", field("dir", plan.environment.make_dirs));
   add_stay(plan, out);
   std::vector<std::string> runs;
-  for (const NodeRun& run : plan.layout)
+  for (const NodeRun& run : plan.placement.layout)
     runs.push_back(fmt::format("{}*{}", run.node_class, run.nodes));
   out.add("the node layout", fmt::format(":layout={}", fmt::join(runs, "/")));
 }
 
 void add_cpus(const Plan& plan, const NodeClass& node_class, Payload& out) {
-  const bool expect = plan.bind_via == BindVia::launcher;
-  if (plan.bind_via == BindVia::none || (expect && plan.verify == Verify::off)) return;
+  const bool expect = plan.placement.bind_via == BindVia::launcher;
+  if (plan.placement.bind_via == BindVia::none ||
+      (expect && plan.supervision.verify == Verify::off))
+    return;
   const bool by_part = node_class.ranks.front().part_first >= 0;  // CPUs are counted, not named
   std::vector<std::string> lists;
   for (const RankPlan& rank : node_class.ranks)
@@ -111,7 +116,7 @@ std::string host_marks(const Plan& plan) {
   const bool many = plan.nodes() > kMaxWireHosts;
   const int size = many ? 1 : 3;
   std::string marks = many ? ":order=" : ":hosts=";
-  for (const std::string& host : plan.hosts) {
+  for (const std::string& host : plan.hosts.names) {
     const std::string name = short_host(host);
     const bool known = !is_address(host) && name != "localhost";
     marks += known ? wire_mark(name, size) : std::string(static_cast<std::size_t>(size), '.');
@@ -121,15 +126,16 @@ std::string host_marks(const Plan& plan) {
 
 std::string constant_marks(const Plan& plan) {
   std::string marks;
-  if (!plan.image.empty()) return marks;
-  for (const Setting& setting : plan.env) {
+  if (!plan.launch.image.empty()) return marks;
+  for (const Setting& setting : plan.environment.settings) {
     const auto* text = std::get_if<std::string>(&setting.value());
     // Launchers put directories of their own in front of lists of paths.
     const bool paths = setting.name == "PATH" || setting.name == "LD_LIBRARY_PATH";
     if (text == nullptr || !is_identifier(setting.name) || is_secret(setting.name) || paths ||
-        std::ranges::count(plan.launcher_only, setting.name) > 0)
+        std::ranges::count(plan.environment.launcher_only, setting.name) > 0)
       continue;
-    if (plan.invented_hosts && text->find(short_host(plan.hosts.front())) != std::string::npos)
+    if (plan.hosts.invented &&
+        text->find(short_host(plan.hosts.names.front())) != std::string::npos)
       continue;
     marks +=
         fmt::format("{}{}*{}", marks.empty() ? ":same=" : "/", setting.name, wire_mark(*text, 5));
@@ -150,7 +156,7 @@ std::string rendezvous_port(const Plan& plan) {
 
 // What only checks, as far as there is room; `rest` is what the wire has without it.
 std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>* left_out) {
-  if (plan.verify == Verify::off) return {};
+  if (plan.supervision.verify == Verify::off) return {};
   std::string text = rendezvous_port(plan);
   const auto add = [&](const std::string& more, bool possible, const char* what) {
     if (possible && rest + text.size() + more.size() <= kMaxCheckedWireBytes)
@@ -159,8 +165,8 @@ std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>*
       left_out->emplace_back(what);
   };
   add(constant_marks(plan), true, "constant variables");
-  if (plan.nodes() > 1 && !plan.invented_hosts) {
-    const bool possible = (plan.nodes() <= kMaxWireHosts || plan.first_is_here) &&
+  if (plan.nodes() > 1 && !plan.hosts.invented) {
+    const bool possible = (plan.nodes() <= kMaxWireHosts || plan.hosts.first_is_here) &&
                           plan.nodes() < kMaxCheckedWireBytes;
     add(possible ? host_marks(plan) : "", possible, "their host");
   }
@@ -183,13 +189,14 @@ Status check_limits(const Plan& plan, std::size_t variables) {
   if (variables > kMaxWireVariables)
     return Error{ErrorKind::unsupported, fmt::format("{} variables for one rank, the limit is {}",
                                                      variables, kMaxWireVariables)};
-  if (plan.classes.size() > kMaxWireClasses)
+  if (plan.placement.classes.size() > kMaxWireClasses)
     return Error{ErrorKind::unsupported,
-                 fmt::format("the plan has {} kinds of nodes, the limit is {}", plan.classes.size(),
-                             kMaxWireClasses)};
+                 fmt::format("the plan has {} kinds of nodes, the limit is {}",
+                             plan.placement.classes.size(), kMaxWireClasses)};
   constexpr std::size_t kMaxPath = 4095;
-  std::vector<std::string> paths = plan.make_dirs;
-  if (plan.supervise && !plan.output.log_dir.empty()) paths.push_back(plan.output.log_dir);
+  std::vector<std::string> paths = plan.environment.make_dirs;
+  if (plan.supervision.supervise && !plan.supervision.output.log_dir.empty())
+    paths.push_back(plan.supervision.output.log_dir);
   for (const std::string& path : paths)
     if (!path.starts_with('/') || path.size() > kMaxPath)
       return Error{ErrorKind::invalid,
@@ -236,19 +243,19 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
       out.add(setting->name, field(key, value.items.front()));
     }
   }
-  for (std::size_t c = 0; c < plan.classes.size(); ++c) {
-    out.add("the node classes", fmt::format(":class={}", plan.classes[c].ranks.size()));
+  for (std::size_t c = 0; c < plan.placement.classes.size(); ++c) {
+    out.add("the node classes", fmt::format(":class={}", plan.placement.classes[c].ranks.size()));
     for (const Setting* setting : settings) {
       const PerRank* value = std::get_if<PerRank>(&setting->value());
       if (value == nullptr || same_everywhere(*value)) continue;
       out.add(setting->name, field(escape_key(setting->name), value->items[c]));
     }
-    add_cpus(plan, plan.classes[c], out);
+    add_cpus(plan, plan.placement.classes[c], out);
   }
 
   // The checks are for all classes, so they go before the first one.
   std::string more;
-  for (const std::string& name : plan.removed)
+  for (const std::string& name : plan.environment.removed)
     if (is_identifier(name)) more += (more.empty() ? ":absent=" : "/") + name;
   more +=
       report.empty() ? checks(plan, out.text.size() + more.size(), left_out) : std::string(report);

@@ -19,7 +19,7 @@ Supervisor::Supervisor(const Job& job, int control)
     : job_(job),
       control_(control),
       children_(signal_set({SIGCHLD})),
-      lines_(job.plan.world_size(), job.plan.output.label, screen_.one_target()),
+      lines_(job.plan.world_size(), job.plan.supervision.output.label, screen_.one_target()),
       ranks_(static_cast<std::size_t>(job.plan.world_size())),
       logs_(job.logs.files) {}
 
@@ -45,7 +45,7 @@ Status Supervisor::start() {
   const std::vector<char*> env = pointers(job_.env);
   started_ = clock_ms();
   for (int rank = 0; rank < ranks(); ++rank) {
-    Rank& state = ranks_[static_cast<std::size_t>(rank)];
+    Rank& state = ranks_[rank];
     char* const top = stacks_.get() + static_cast<std::size_t>(rank + 1) * kStackBytes;
     state.own_variable = fmt::format("HPCLAUNCH_LOCAL_RANK={}", rank);
     state.env = env;
@@ -70,7 +70,7 @@ Status Supervisor::start() {
 }
 
 Status Supervisor::start_rank(int rank, const Start& common, char* stack_top) {
-  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  Rank& state = ranks_[rank];
   state.start = common;
   Pipe pipes[2];
   for (int i = 0; i < 2; ++i) {
@@ -109,13 +109,13 @@ void Supervisor::read_ranks() {
   std::array<epoll_event, 64> ready{};
   const int count = epoll_wait(pipes_, ready.data(), static_cast<int>(ready.size()), 0);
   for (int i = 0; i < count; ++i) {
-    const auto which = static_cast<int>(ready[static_cast<std::size_t>(i)].data.u32);
+    const auto which = static_cast<int>(ready[i].data.u32);
     read_pipe(which / 2, which % 2 == 0 ? Stream::out : Stream::err);
   }
   if (count > 0 || phase_ != Phase::draining) return;
   // No process of the job lives and nothing is left to read: do not wait for another owner of a pipe.
   for (int rank = 0; rank < ranks(); ++rank) {
-    for (int& pipe : ranks_[static_cast<std::size_t>(rank)].pipes) {
+    for (int& pipe : ranks_[rank].pipes) {
       if (pipe != -1) close_pipe(pipe);
     }
     lines_.close(rank, Stream::out, pieces_);
@@ -135,7 +135,7 @@ void Supervisor::close_pipe(int& pipe) {
 // One read per turn: a rank with much output does not delay the others.
 void Supervisor::read_pipe(int rank, Stream stream) {
   static std::array<char, 64 * 1024> buffer;
-  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  Rank& state = ranks_[rank];
   int& pipe = state.pipes[static_cast<int>(stream)];
   const ssize_t size = read(pipe, buffer.data(), buffer.size());
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
@@ -152,7 +152,7 @@ void Supervisor::read_pipe(int rank, Stream stream) {
 
 void Supervisor::write_log(int rank, std::string_view bytes) {
   if (logs_.empty()) return;
-  int& file = logs_[static_cast<std::size_t>(rank)];
+  int& file = logs_[rank];
   if (file == -1 || write_all(file, bytes)) return;
   const int error = errno;
   close(file);
@@ -160,7 +160,7 @@ void Supervisor::write_log(int rank, std::string_view bytes) {
   output_lost_ = true;
   if (!std::exchange(log_failed_, true))
     say(fmt::format("hpclaunch: cannot write {}: {}; the job continues without this log\n",
-                    job_.logs.paths[static_cast<std::size_t>(rank)], std::strerror(error)));
+                    job_.logs.paths[rank], std::strerror(error)));
 }
 
 }  // namespace hpclaunch::sys::local

@@ -102,16 +102,16 @@ Status raise_file_limit(int ranks, bool logs, rlimit& before) {
 Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string& shim) {
   Job job{plan};
   job.ignore_pipe = is_ignored(SIGPIPE);
-  job.argv = plan.command;
+  job.argv = plan.launch.command;
   job.argv.insert(job.argv.begin(), shim);
   // Both are of a launch around this one.
   job.env = env.with({{"HPCLAUNCH_LOCAL_RANK", std::nullopt}, {kRecords, std::nullopt}}).entries();
   const int ranks = plan.world_size();
-  const bool with_logs = !plan.output.log_dir.empty();
+  const bool with_logs = !plan.supervision.output.log_dir.empty();
   if (const Status status = raise_file_limit(ranks, with_logs, job.files); !status) {
     return status.error();
   }
-  Result<local::Logs> logs = local::open_logs(plan.output.log_dir, ranks, ranks);
+  Result<local::Logs> logs = local::open_logs(plan.supervision.output.log_dir, ranks, ranks);
   if (!logs) return logs.error();
   job.logs = *std::move(logs);
   return job;

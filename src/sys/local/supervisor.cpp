@@ -59,7 +59,7 @@ void Supervisor::take_control() {
     end_descendants(kKillPatience);  // the process the user started is gone
     _exit(128 + SIGKILL);
   }
-  for (ssize_t i = 0; i < size; ++i) forward(signals[static_cast<std::size_t>(i)]);
+  for (ssize_t i = 0; i < size; ++i) forward(signals[i]);
 }
 
 void Supervisor::forward(int signal) {
@@ -85,7 +85,7 @@ void Supervisor::forward(int signal) {
   if (!ends) return;
   if (signal == SIGINT)
     say(fmt::format("hpclaunch: stopping: waiting up to {:g} s for {}; Ctrl-C again to kill\n",
-                    job_.plan.output.grace_seconds, counted(by_pid_.size(), "rank")));
+                    job_.plan.supervision.output.grace_seconds, counted(by_pid_.size(), "rank")));
   interrupted_ = true;
   if (kill_at_ == kNever) limit_grace();
 }
@@ -106,7 +106,7 @@ void Supervisor::reap() {
 }
 
 void Supervisor::note(const RankExit& end) {
-  if (const int error = ranks_[static_cast<std::size_t>(end.rank)].start.error; error != 0) {
+  if (const int error = ranks_[end.rank].start.error; error != 0) {
     if (!not_started_) not_started_ = exec_error(job_.argv[0], error);
     if (phase_ < Phase::killed) kill_ranks();
     return;
@@ -144,18 +144,19 @@ void Supervisor::write_screen() {
 
 // Milliseconds, at most a minute, so that a change of the wall clock has its effect; -1: none to come.
 long Supervisor::until_time_limit_signal() const {
-  if (job_.plan.time_limit_signal.signal == 0 || time_limit_signal_sent_ ||
+  if (job_.plan.supervision.time_limit_signal.signal == 0 || time_limit_signal_sent_ ||
       phase_ != Phase::running)
     return -1;
-  const double left = static_cast<double>(job_.plan.time_limit_signal.at) - wall_clock();
+  const double left =
+      static_cast<double>(job_.plan.supervision.time_limit_signal.at) - wall_clock();
   return static_cast<long>(std::ceil(std::clamp(left, 0.0, 60.0) * 1000));
 }
 
 void Supervisor::send_time_limit_signal() {
   if (until_time_limit_signal() != 0) return;
   time_limit_signal_sent_ = true;
-  counts_.passed_on = job_.plan.time_limit_signal.signal;
-  signal_ranks(job_.plan.time_limit_signal.signal);
+  counts_.passed_on = job_.plan.supervision.time_limit_signal.signal;
+  signal_ranks(job_.plan.supervision.time_limit_signal.signal);
 }
 
 void Supervisor::advance() {
@@ -187,7 +188,8 @@ void Supervisor::signal_ranks(int signal) {
 }
 
 void Supervisor::limit_grace() {
-  const long limit = clock_ms() + static_cast<long>(job_.plan.output.grace_seconds * 1000);
+  const long limit =
+      clock_ms() + static_cast<long>(job_.plan.supervision.output.grace_seconds * 1000);
   kill_at_ = kill_at_ == kNever ? limit : std::min(kill_at_, limit);
 }
 
@@ -222,14 +224,14 @@ void Supervisor::report() {
                     counted(counts_.ended, "rank"),
                     killed_at_once_ ? ""
                                     : fmt::format(" that still ran {:g} s later",
-                                                  job_.plan.output.grace_seconds)));
+                                                  job_.plan.supervision.output.grace_seconds)));
   if (!first_) return;
   const Ending end = ending();
   const bool by_signal = interrupted_ || first_->signal == end.passed_on;
   const std::vector<std::string>& logs = job_.logs.paths;
   add(pieces_, Stream::err,
       failure_report(end, job_.plan.world_size(), by_signal ? end.passed_on : 0, "hpclaunch",
-                     logs.empty() ? "" : logs[static_cast<std::size_t>(first_->rank)]));
+                     logs.empty() ? "" : logs[first_->rank]));
 }
 
 Ending Supervisor::ending() const {
@@ -243,8 +245,8 @@ Ending Supervisor::ending() const {
   RankFailure& first = ending.first.emplace();
   static_cast<RankExit&>(first) = *first_;
   first.local_rank = first.rank;
-  first.host = job_.plan.hosts.front();
-  first.last_lines = ranks_[static_cast<std::size_t>(first.rank)].tail.lines(kLastLines);
+  first.host = job_.plan.hosts.names.front();
+  first.last_lines = ranks_[first.rank].tail.lines(kLastLines);
   return ending;
 }
 

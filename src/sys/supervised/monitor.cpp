@@ -41,8 +41,8 @@ constexpr long kStartLimit = 600'000;  // ms until it is too late, unless the us
 
 // ms; kNever: it may take any time.
 long start_limit(const Plan& plan) {
-  if (plan.output.start_seconds) return *plan.output.start_seconds * 1000L;
-  return plan.termination.queues ? kNever : kStartLimit;
+  if (plan.supervision.output.start_seconds) return *plan.supervision.output.start_seconds * 1000L;
+  return plan.supervision.termination.queues ? kNever : kStartLimit;
 }
 
 enum class Phase {
@@ -98,7 +98,7 @@ class Monitor {
     if (relays) fcntl(output_.read_end, F_SETFL, O_NONBLOCK);
     facts_.started = wall_clock();
     std::map<std::string, std::optional<std::string>> changes = {{kRecords, key_}};
-    const std::string& variable = plan_.termination.variable;
+    const std::string& variable = plan_.supervision.termination.variable;
     if (const std::size_t equals = variable.find('='); equals != std::string::npos)
       changes[variable.substr(0, equals)] = variable.substr(equals + 1);
     const EnvSnapshot changed = env.with(changes);
@@ -107,12 +107,12 @@ class Monitor {
                       {.output = relays ? output_.write_end : STDOUT_FILENO,
                        .errors = errors_.write_end,
                        .group = shares_group_ ? Start::Group::inherited : Start::Group::own,
-                       .when_we_die = plan_.termination.on_parent_death});
+                       .when_we_die = plan_.supervision.termination.on_parent_death});
     if (!pid) return pid.error();
     launcher_ = *pid;
     errors_.close_write();
     output_.close_write();
-    if (plan_.output.start_seconds == 0) return Done{};
+    if (plan_.supervision.output.start_seconds == 0) return Done{};
     name_missing_at_ = clock_ms() + kStartPatience;
     if (const long limit = start_limit(plan_); limit != kNever) start_by_ = clock_ms() + limit;
     return Done{};
@@ -166,20 +166,21 @@ class Monitor {
       if (steps_ == 0) next_step(clock_ms());
       return;
     }
-    const int sent = plan_.termination.sent_for(signal);
+    const int sent = plan_.supervision.termination.sent_for(signal);
     if (sent == 0) {
       facts_.forwarded = 0;
       say(fmt::format("hpclaunch: ignoring {}: it would end {}\n", signal_name(signal),
-                      plan_.launcher));
+                      plan_.launch.launcher));
     } else if (!has_it) {
       signal_launcher(sent);
     }
     if (signal == SIGINT)
       say(fmt::format(
           "hpclaunch: stopping: waiting up to {:g} s for {} to end {}; Ctrl-C again to kill\n",
-          plan_.output.grace_seconds, plan_.launcher, counted(plan_.world_size(), "rank")));
+          plan_.supervision.output.grace_seconds, plan_.launch.launcher,
+          counted(plan_.world_size(), "rank")));
     if (!ends_programs(signal) || end_at_ != kNever) return;
-    end_at_ = clock_ms() + static_cast<long>(plan_.output.grace_seconds * 1000);
+    end_at_ = clock_ms() + static_cast<long>(plan_.supervision.output.grace_seconds * 1000);
   }
 
   // Reaps orphans as well, which have become our children.
@@ -259,7 +260,7 @@ class Monitor {
 
   // MPICH's Hydra waits for ever for a node that it cannot reach, and the other ranks wait for its ranks.
   void await_nodes(long now) {
-    if (plan_.output.start_seconds == 0) return;
+    if (plan_.supervision.output.start_seconds == 0) return;
     if (ranks_.started_nodes() > started_nodes_) {
       started_nodes_ = ranks_.started_nodes();
       name_missing_at_ = now + kStartPatience;
@@ -281,17 +282,17 @@ class Monitor {
   }
 
   void advance_running(long now) {
-    if (plan_.termination.watch_links && plan_.nodes() > 1 && ranks_.all_started() &&
+    if (plan_.supervision.termination.watch_links && plan_.nodes() > 1 && ranks_.all_started() &&
         !std::exchange(complete_seen_, true))
       links_.watch(launcher_);
-    const long grace = static_cast<long>(plan_.output.grace_seconds * 1000);
+    const long grace = static_cast<long>(plan_.supervision.output.grace_seconds * 1000);
     if (ranks_.failures() > 0 && !std::exchange(failure_seen_, true)) settle_until_ = now + kSettle;
     if (settle_until_ != kNever && now >= settle_until_) {
       settle_until_ = kNever;
       if (end_at_ == kNever) end_at_ = now + grace;
-      if (!plan_.termination.fails_fast && !facts_.user_ends) {
+      if (!plan_.supervision.termination.fails_fast && !facts_.user_ends) {
         facts_.stopped_by_us = true;
-        signal_launcher(plan_.termination.sent_for(SIGTERM));
+        signal_launcher(plan_.supervision.termination.sent_for(SIGTERM));
       }
     }
     if (ranks_.all_ended() && !std::exchange(end_seen_, true) && end_at_ == kNever)
@@ -302,7 +303,7 @@ class Monitor {
 
   // The next step of the termination policy.
   void next_step(long now) {
-    const std::vector<TerminationPolicy::Step>& steps = plan_.termination.steps;
+    const std::vector<TerminationPolicy::Step>& steps = plan_.supervision.termination.steps;
     if (!facts_.user_ends) facts_.launcher_stuck = true;
     const TerminationPolicy::Step& step = steps[std::min(steps_, steps.size() - 1)];
     ++steps_;

@@ -49,13 +49,13 @@ std::string named(const std::vector<SilentRanks>& nodes) {
 
 RankStatus::RankStatus(const Plan& plan) : plan_(plan), ranks_(plan.world_size()) {
   first_ranks_ = {0};
-  for (const NodeRun& run : plan.layout) {
-    const NodeClass& one = plan.classes[static_cast<std::size_t>(run.node_class)];
+  for (const NodeRun& run : plan.placement.layout) {
+    const NodeClass& one = plan.placement.classes[run.node_class];
     for (int node = 0; node < run.nodes; ++node)
       first_ranks_.push_back(first_ranks_.back() + static_cast<int>(one.ranks.size()));
   }
   ends_.resize(static_cast<std::size_t>(ranks_));
-  node_started_.resize(plan_.hosts.size());
+  node_started_.resize(plan_.hosts.names.size());
 }
 
 int RankStatus::node_of(int rank) const {
@@ -64,14 +64,14 @@ int RankStatus::node_of(int rank) const {
 }
 
 void RankStatus::start_node(int node) {
-  if (node_started_[static_cast<std::size_t>(node)]) return;
-  node_started_[static_cast<std::size_t>(node)] = true;
+  if (node_started_[node]) return;
+  node_started_[node] = true;
   ++started_nodes_;
 }
 
 void RankStatus::add(const Record& record, double started, double now) {
   if (record.rank < 0 || record.rank >= ranks_ || record.node != node_of(record.rank)) return;
-  std::optional<RankExit>& end = ends_[static_cast<std::size_t>(record.rank)];
+  std::optional<RankExit>& end = ends_[record.rank];
   if (end) return;
   start_node(record.node);
   if (record.is_begin) return;
@@ -88,8 +88,7 @@ void RankStatus::add(const Record& record, double started, double now) {
   ++ended_;
   if (!end->failed()) return;
   ++failures_;
-  if (record.host != plan_.hosts[static_cast<std::size_t>(record.node)])
-    other_host_[record.rank] = record.host;
+  if (record.host != plan_.hosts.names[record.node]) other_host_[record.rank] = record.host;
 }
 
 // The earliest; a crash shortly after it explains an exit (a peer that lost its connection), as under the
@@ -119,10 +118,9 @@ RankFailure RankStatus::failure(const RankExit& end, double started) const {
   static_cast<RankExit&>(first) = end;
   first.seconds = std::max(0.0, end.seconds - started);
   first.node = node_of(end.rank);
-  first.local_rank = end.rank - first_ranks_[static_cast<std::size_t>(first.node)];
+  first.local_rank = end.rank - first_ranks_[first.node];
   const auto other = other_host_.find(end.rank);
-  first.host = other != other_host_.end() ? other->second
-                                          : plan_.hosts[static_cast<std::size_t>(first.node)];
+  first.host = other != other_host_.end() ? other->second : plan_.hosts.names[first.node];
   if (const auto tail = tails_.find(end.rank); tail != tails_.end())
     first.last_lines = tail->second;
   return first;
@@ -130,10 +128,10 @@ RankFailure RankStatus::failure(const RankExit& end, double started) const {
 
 std::vector<SilentRanks> RankStatus::silent() const {
   std::vector<SilentRanks> nodes;
-  for (std::size_t node = 0; node < plan_.hosts.size(); ++node) {
-    const auto known = [&](int rank) { return ends_[static_cast<std::size_t>(rank)].has_value(); };
+  for (std::size_t node = 0; node < plan_.hosts.names.size(); ++node) {
+    const auto known = [&](int rank) { return ends_[rank].has_value(); };
     const int last = first_ranks_[node + 1];
-    SilentRanks here{std::string(plan_.hosts[node]), "", 0};
+    SilentRanks here{std::string(plan_.hosts.names[node]), "", 0};
     for (int rank = first_ranks_[node]; rank < last; ++rank) {
       const int begin = rank;
       while (rank < last && !known(rank)) ++rank;
@@ -149,11 +147,11 @@ std::vector<SilentRanks> RankStatus::silent() const {
 
 std::string RankStatus::not_started() const {
   std::vector<SilentRanks> nodes;
-  for (std::size_t node = 0; node < plan_.hosts.size(); ++node) {
+  for (std::size_t node = 0; node < plan_.hosts.names.size(); ++node) {
     if (node_started_[node]) continue;
     const int first = first_ranks_[node];
     const int end = first_ranks_[node + 1];
-    nodes.push_back({std::string(plan_.hosts[node]), range(first, end), end - first});
+    nodes.push_back({std::string(plan_.hosts.names[node]), range(first, end), end - first});
   }
   return named(nodes);
 }
@@ -161,10 +159,10 @@ std::string RankStatus::not_started() const {
 std::string RankStatus::failed_ranks(const Ending& ending, const JobFacts& facts) const {
   const int signal = ending.first->signal;
   int forwarded = 0;
-  if (signal != 0 && signal == plan_.time_limit_signal.signal) forwarded = signal;
+  if (signal != 0 && signal == plan_.supervision.time_limit_signal.signal) forwarded = signal;
   if (facts.forwarded != 0 && (facts.user_ends || signal == facts.forwarded))
     forwarded = facts.forwarded;
-  const std::string& logs = plan_.output.log_dir;
+  const std::string& logs = plan_.supervision.output.log_dir;
   return failure_report(ending, ranks_, forwarded,
                         facts.stopped_by_us ? "hpclaunch" : "the launcher",
                         logs.empty() ? "" : log_path(logs, ending.first->rank, ranks_));
@@ -199,7 +197,7 @@ bool RankStatus::node_first(const Ending& ending, const JobFacts& facts) const {
   const auto whole = std::ranges::count_if(ending.silent, &SilentRanks::whole_node);
   if (whole == 0 || ending.ended == 0 || facts.user_ends) return false;
   return !ending.first ||
-         (plan_.termination.stop_is_recorded && whole == std::ssize(ending.silent));
+         (plan_.supervision.termination.stop_is_recorded && whole == std::ssize(ending.silent));
 }
 
 std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
@@ -211,9 +209,9 @@ std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
       return facts.lost_host.empty() ? node.whole_node : node.host == facts.lost_host;
     });
     const std::string nodes =
-        lost.size() == 1
-            ? "node " + lost[0].host
-            : (plan_.termination.stop_is_recorded ? "" : "one of ") + counted(lost.size(), "node");
+        lost.size() == 1 ? "node " + lost[0].host
+                         : (plan_.supervision.termination.stop_is_recorded ? "" : "one of ") +
+                               counted(lost.size(), "node");
     text = fmt::format("hpclaunch: {} failed first: no exit status from {}\n", nodes, named(lost));
   }
   if (ending.first)
@@ -247,12 +245,12 @@ std::string RankStatus::late_crash(const RankFailure& first) const {
 std::string RankStatus::launcher_end(const Ending& ending, const RankExit& launcher,
                                      const JobFacts& facts) const {
   if (facts.launcher_stuck)
-    return fmt::format("hpclaunch: {} did not exit; stopped it\n", plan_.launcher);
+    return fmt::format("hpclaunch: {} did not exit; stopped it\n", plan_.launch.launcher);
   if (launcher.signal != 0 && !facts.user_ends)
-    return fmt::format("hpclaunch: {} was stopped by {} (signal {})\n", plan_.launcher,
+    return fmt::format("hpclaunch: {} was stopped by {} (signal {})\n", plan_.launch.launcher,
                        signal_name(launcher.signal), launcher.signal);
   if (ending.first || launcher.exit_status == 0) return {};
-  return fmt::format("hpclaunch: {} exited with status {}{}\n", plan_.launcher,
+  return fmt::format("hpclaunch: {} exited with status {}{}\n", plan_.launch.launcher,
                      launcher.exit_status,
                      ending.ok == ranks_ ? ", but all ranks exited with 0" : "");
 }
@@ -277,7 +275,7 @@ Summary RankStatus::summary(const RankExit& launcher, const JobFacts& facts) con
     summary.report = fmt::format(
         "hpclaunch: {} did not start within {} s; stopped {}\n"
         "hpclaunch: try: read the launcher's messages above, or --start-timeout SECONDS\n",
-        not_started(), facts.start_seconds, plan_.launcher);
+        not_started(), facts.start_seconds, plan_.launch.launcher);
   else
     summary.report = causes(ending, launcher, facts) + launcher_end(ending, launcher, facts);
   return summary;
