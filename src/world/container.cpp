@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "hpclaunch/json_reader.h"
@@ -18,7 +17,6 @@ namespace hpclaunch::job {
 
 namespace {
 
-namespace fs = std::filesystem;
 constexpr double kSeconds = 60;  // for a question to an engine
 
 bool listed(std::string_view words, std::string_view text,
@@ -230,7 +228,7 @@ Result<ContainerUse> with_binds(ContainerUse use, const Request& request, const 
         add(*std::move(bind));
   if (engine.sees_host) return use;
   // Not the shim itself: not every engine makes a file to mount one on.
-  for (const std::string& path : {fs::path(shim).parent_path().string(), plan.launch.directory})
+  for (const std::string& path : {shim.substr(0, shim.rfind('/')), plan.launch.directory})
     if (path.size() > 1 && !listed(engine.shares, path, is_below)) add({path, path});
   use.writes = use.is_directory && std::ranges::any_of(use.binds, [&](const auto& bind) {
                  return !world.has(use.image + bind.second);

@@ -124,7 +124,7 @@ Result<Means> find_means(const std::shared_ptr<const Request>& shared, const Wor
   if (!signal) return signal.error();
   input.time_limit_signal = signal->signal;
   input.time_limit_why = std::move(signal->why);
-  input.as_root = world.user_id == 0;
+  input.as_root = world.user_id == 0 && !elsewhere;
   return means;
 }
 
@@ -183,8 +183,8 @@ std::map<std::string, std::string> find_libraries(const Profile* profile, const 
 }
 
 // The rest of what the plan is made from.
-PlanInput planned_at(Site& site, JobNode job, const World& world, const EnvSnapshot& env,
-                     const ChosenLauncher& launcher, PlanInput input) {
+PlanInput planned_at(Site& site, JobNode job, const World& world, const ChosenLauncher& launcher,
+                     PlanInput input) {
   input.node = std::move(job.topology);
   input.profile = site.profile();
   input.profile_why = site.chosen.why;
@@ -203,7 +203,6 @@ PlanInput planned_at(Site& site, JobNode job, const World& world, const EnvSnaps
   if (!site.hosts.slots_are_cores || input.node.devices.empty())
     input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;
-  input.env = env;
   input.libraries = find_libraries(site.profile(), world);
   const Request& request = *input.request;
   input.launcher = traits_of(launcher, site, request);
@@ -274,6 +273,26 @@ std::vector<std::string> foreign_variables(const Site& site, const LauncherTrait
   return patterns;
 }
 
+// All but the stage and the diagnostics.
+Prepared assembled(const Means& means, Made made) {
+  const Request& request = *means.input.request;
+  Prepared prepared;
+  prepared.env = means.input.env;
+  prepared.activation = activation_lines(request, *means.world);
+  prepared.node = means.input.node;
+  prepared.plan = std::move(made.plan);
+  prepared.marks = marks_of(means.input.model);
+  if (const Profile* profile = means.site.profile()) prepared.notes = profile->notes;
+  prepared.launcher = means.launcher;
+  prepared.shim = means.shim;
+  prepared.container = std::move(made.container);
+  prepared.argv = std::move(made.argv);
+  prepared.port_lock = means.port_lock;
+  prepared.late_host = late_host(means.site, prepared.plan);
+  prepared.foreign = foreign_variables(means.site, means.input.launcher, prepared.plan);
+  return prepared;
+}
+
 }  // namespace
 
 Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
@@ -306,40 +325,26 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
   if (!node) return node.error();
   const auto means = std::make_shared<Means>(**std::move(found));
   means->world = world;
-  const EnvSnapshot env = staged_environment(world->env, stage->stage);
   means->input =
-      planned_at(*site, *std::move(node), *world, env, means->launcher, std::move(means->input));
+      planned_at(*site, *std::move(node), *world, means->launcher, std::move(means->input));
+  means->input.env = staged_environment(world->env, stage->stage);
   means->site = *std::move(site);
   Result<Made> made = complete(*means);
   if (!made) return made.error();
-  std::ranges::copy(made->diagnostics, std::back_inserter(diagnostics));
-
-  Prepared prepared;
-  prepared.env = env;
-  prepared.activation = activation_lines(request, *world);
-  if (request.profile_start && stage->stage.method.empty())
-    prepared.useful_stage = useful_stage(request, means->site, *world);
-  prepared.stage = std::move(stage->stage);
-  prepared.node = means->input.node;
-  prepared.plan = std::move(made->plan);
-  prepared.marks = marks_of(means->input.model);
-  if (const Profile* profile = means->site.profile()) prepared.notes = profile->notes;
-  prepared.launcher = means->launcher;
-  prepared.shim = means->shim;
-  prepared.container = std::move(made->container);
-  prepared.argv = std::move(made->argv);
-  prepared.port_lock = means->port_lock;
-  const Plan& plan = prepared.plan;
-  if (stage->choice) prepared.plan.explanation.choices.push_back(*std::move(stage->choice));
-  if (prepared.stage.method == "sbcast" && !plan.hosts.whole_allocation)
+  const Plan& plan = made->plan;
+  if (stage->choice) made->plan.explanation.choices.push_back(*std::move(stage->choice));
+  if (stage->stage.method == "sbcast" && !plan.hosts.whole_allocation)
     return Error{ErrorKind::usage, "--stage sbcast: the launch does not use all nodes of the job",
                  "--stage copy"};
+  std::ranges::copy(made->diagnostics, std::back_inserter(diagnostics));
   check_program(request, plan, diagnostics);
   check_mpi(means->mpi, means->launcher, request, *world, plan, diagnostics);
   check_address(plan, request, *world, purpose, diagnostics);
+  Prepared prepared = assembled(*means, *std::move(made));
+  if (request.profile_start && stage->stage.method.empty())
+    prepared.useful_stage = useful_stage(request, means->site, *world);
+  prepared.stage = std::move(stage->stage);
   prepared.diagnostics = std::move(diagnostics);
-  prepared.late_host = late_host(means->site, plan);
-  prepared.foreign = foreign_variables(means->site, means->input.launcher, plan);
   prepared.max_restarts = request.max_restarts.value_or(0);
   if (prepared.max_restarts > 0) prepared.means = means;
   return prepared;
