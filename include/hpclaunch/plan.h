@@ -151,8 +151,9 @@ struct OutputOptions {
 
 /// A signal to every rank before the allocation ends.
 struct TimeLimitSignal {
-  int signal = 0;    ///< 0: none
-  long long at = 0;  ///< UNIX time in seconds
+  int signal = 0;       ///< 0: none
+  long long at = 0;     ///< UNIX time in seconds
+  long long after = 0;  ///< seconds from the start of a job that does not run yet; 0: it runs
   friend bool operator==(const TimeLimitSignal&, const TimeLimitSignal&) = default;
 };
 
@@ -177,6 +178,14 @@ struct IdleRule {
   std::string needs;  ///< the tests that fail, each with the fact
 };
 
+/// A rule that the environment decides where the plan is made, before its job runs: another one may be in the job.
+struct OutsideRule {
+  std::string rule;
+  std::string tests;  ///< of variables, modules and libraries: "env.A is not set"
+  bool holds = false;
+  bool of_script = false;  ///< has directives of the batch system
+};
+
 /// The place of a rank in the plan.
 struct RankPlace {
   int rank = 0;
@@ -195,6 +204,7 @@ struct Hosts {
   std::string file;               ///< absolute path, exactly these names, one per line; "" for none
   bool whole_allocation = false;  ///< the job's own list, known to the launcher
   bool invented = false;          ///< they stand for those of a job that does not run yet
+  bool later = false;             ///< a shell of that job finds out the rest (hpclaunch/late.h)
   bool first_is_here = false;     ///< hpclaunch runs on the first one
   int available = 1;              ///< so many the plan could have; not in the JSON
 
@@ -255,9 +265,10 @@ struct Supervision {
 
 /// Why the plan is what it is, and what to say about it.
 struct Explanation {
-  std::vector<Setting> choices = {};     ///< counts, binding, launcher, ...
-  std::vector<Diagnostic> reports = {};  ///< from rules of the profile and from the planner
-  std::vector<IdleRule> idle = {};       ///< for explain; not in the JSON
+  std::vector<Setting> choices = {};      ///< counts, binding, launcher, ...
+  std::vector<Diagnostic> reports = {};   ///< from rules of the profile and from the planner
+  std::vector<IdleRule> idle = {};        ///< for explain; not in the JSON
+  std::vector<OutsideRule> outside = {};  ///< not in the JSON
 };
 
 /// Each part is made by one step of make_plan and printed by one function of plan_to_json.

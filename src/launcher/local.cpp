@@ -17,8 +17,9 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& self, const std::stri
   const OutputOptions& output = plan.supervision.output;
   if (output.label) argv.push_back("--label");
   if (!output.log_dir.empty()) argv.insert(argv.end(), {"--log-dir", output.log_dir});
-  if (const auto& [signal, at] = plan.supervision.time_limit_signal; signal != 0)
-    argv.insert(argv.end(), {"--notice", fmt::format("{}@{}", time_limit_signal_name(signal), at)});
+  if (const TimeLimitSignal& one = plan.supervision.time_limit_signal; one.signal != 0)
+    argv.insert(argv.end(),
+                {"--notice", fmt::format("{}@{}", time_limit_signal_name(one.signal), one.at)});
   argv.insert(argv.end(), {"--grace", fmt::format("{}", output.grace_seconds), "--", shim});
   argv.insert(argv.end(), plan.launch.command.begin(), plan.launch.command.end());
   return argv;

@@ -113,7 +113,10 @@ constexpr bool read_stay(Text word, Stay& stay) {
 
 /// "SIGNAL*TIME"
 constexpr bool read_signal(Text text, Plan& plan) {
-  return take_number(text, plan.signal) && text.size > 1 && is_bytes(text.from(1), plan.signal_at);
+  if (!take_number(text, plan.signal) || text.size < 2) return false;
+  text = text.from(1);
+  if (text.size > 2 && text.at[0] == '^') text = {text.at + 1, text.size - 2};
+  return is_bytes(text, plan.signal_at);
 }
 
 /// False: a directive that this version does not know.
@@ -175,7 +178,7 @@ constexpr Fault read_plan(Text wire, Plan& plan) {
   Text column;
   rest = plan.fields;
   if (take_field(rest, key, column)) read_directive(key, column, plan);
-  if (checksum.size != kValueMark || !is_mark_of(checksum, plan.fields))
+  if (checksum.size != kValueMark || !is_mark_of(checksum, fnv1a(plan.fields, true)))
     return {"cut short or changed on its way", wire};
   while (take_field(rest, key, column))
     if (is_directive(key) && !read_directive(key, column, plan))

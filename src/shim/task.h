@@ -29,8 +29,9 @@ struct Task {
     return true;
   }
   constexpr bool put_text(Text escaped) {
-    while (escaped.size > 0) {
-      if (!put(take_byte(escaped))) return false;
+    char byte = 0;
+    while (take_byte(escaped, byte)) {
+      if (!put(byte)) return false;
     }
     return true;
   }

@@ -82,12 +82,14 @@ constexpr int hex_digit(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/// Takes one byte, escaped or plain, off the front of a `rest` that is not empty.
-constexpr char take_byte(Text& rest) {
+/// Takes one byte, escaped or plain, off the front of `rest`; a '^' is none. False: none is left.
+constexpr bool take_byte(Text& rest, char& out) {
+  while (rest.size > 0 && rest.at[0] == '^') rest = rest.from(1);
+  if (rest.size == 0) return false;
   const bool escaped = rest.at[0] == '%' && rest.size > 2;
   const int byte = escaped ? hex_digit(rest.at[1]) * 16 + hex_digit(rest.at[2]) : rest.at[0];
   rest = rest.from(escaped ? 3 : 1);
-  return static_cast<char>(byte);
+  return out = static_cast<char>(byte), true;
 }
 
 constexpr int kMaxPath = 4096;  // Linux's PATH_MAX, the zero included
@@ -95,7 +97,7 @@ constexpr int kMaxPath = 4096;  // Linux's PATH_MAX, the zero included
 /// Writes the bytes of an escaped path and a zero to `out`, as many as there is room for.
 constexpr void read_path(Text item, char (&out)[kMaxPath]) {
   int size = 0;
-  while (item.size > 0 && size < kMaxPath - 1) out[size++] = take_byte(item);
+  while (size < kMaxPath - 1 && take_byte(item, out[size])) ++size;
   out[size] = '\0';
 }
 
@@ -104,23 +106,28 @@ constexpr char mark_digit(unsigned bits) {
   return "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[bits & 63U];
 }
 
-/// FNV-1a of 32 bits.
-constexpr unsigned fnv1a(Text text) {
+/// FNV-1a of 32 bits. `late`: without what stands between two '^'.
+constexpr unsigned fnv1a(Text text, bool late = false) {
   unsigned hash = 2166136261U;
-  for (int i = 0; i < text.size; ++i)
-    hash = (hash ^ static_cast<unsigned char>(text.at[i])) * 16777619U;
+  bool skip = false;
+  for (int i = 0; i < text.size; ++i) {
+    const bool stop = late && text.at[i] == '^';
+    if (stop) skip = !skip;
+    if (stop || !skip) hash = (hash ^ static_cast<unsigned char>(text.at[i])) * 16777619U;
+  }
   return hash;
 }
 
-/// Does `mark` stand for `text`? FNV-1a, six bits a character, the lowest first.
-constexpr bool is_mark_of(Text mark, Text text) {
-  unsigned hash = fnv1a(text);
+/// Does `mark` stand for `hash`? Six bits a character, the lowest first.
+constexpr bool is_mark_of(Text mark, unsigned hash) {
   hash ^= hash >> 17;
   for (int i = 0; i < mark.size; ++i, hash >>= 6) {
     if (mark.at[i] != mark_digit(hash)) return false;
   }
   return true;
 }
+
+constexpr bool is_mark_of(Text mark, Text text) { return is_mark_of(mark, fnv1a(text)); }
 
 struct Mask {
   static constexpr int kBits = 8 * static_cast<int>(sizeof(unsigned long));

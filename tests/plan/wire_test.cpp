@@ -6,6 +6,8 @@
 #include <random>
 #include <set>
 
+#include "hpclaunch/late.h"
+#include "hpclaunch/text.h"
 #include "shim/run_rank.h"
 #include "support/catch.h"
 
@@ -231,6 +233,50 @@ TEST_CASE("limits and directories come before the layout", "[wire]") {
     INFO(path);
     plan.environment.make_dirs = {"/fine", path};
     CHECK_FALSE(encode_wire(plan, kNames));
+  }
+}
+
+TEST_CASE("what only the job knows is put in by its shell", "[wire]") {
+  Plan plan = small_plan();
+  plan.hosts.invented = plan.hosts.later = true;
+  plan.environment.make_dirs = {"/tmp/" + stand_in("USER") + "-" + stand_in("JOB"),
+                                stand_in("DIR") + "/a^b"};
+  plan.environment.settings = {
+      setting("A", PerRank{{{stand_in("USER") + ".0", "b^" + stand_in("JOB")}}}),
+      setting("B", stand_in("USER")), setting("C", std::string("fixed"))};
+  plan.supervision.supervise = true;
+  plan.supervision.time_limit_signal = {10, 1700000000, 3300};
+  std::string wire = encoded(plan);
+  CHECK(wire.find(":dir=%2Ftmp%2F^USER^-^JOB^/^DIR^%2Fa%5Eb:") != std::string::npos);
+  CHECK(wire.find(":A=^USER^.0/b%5E^JOB^:") != std::string::npos);
+  CHECK(wire.find(":notice=10*^+3300^:") != std::string::npos);
+  CHECK(wire.find("same=C*") != std::string::npos);  // B differs
+  const auto put = [&](const std::string& name, const std::string& value) {
+    for (std::size_t at; (at = wire.find("^" + name + "^")) != std::string::npos;)
+      wire.replace(at, name.size() + 2, "^" + value + "^");
+  };
+  put("USER", "%3Ame%3D");
+  put("JOB", "");
+  put("DIR", "%2Fscratch");
+  put("+3300", "1800000000");
+  const auto rank = run_rank(wire, 1);
+  CHECK(rank.fault.empty());
+  CHECK(rank.directories == std::vector<std::string>{"/tmp/:me=-", "/scratch/a^b"});
+  CHECK(rank.environment == std::vector<std::string>{"A=b^"});
+  CHECK(run_rank(wire, 0).environment == std::vector<std::string>{"A=:me=.0"});
+  CHECK_FALSE(run_rank(wire + "^", 0).fault.empty());
+  wire.replace(wire.find("-^"), 2, "+^");
+  CHECK_FALSE(run_rank(wire, 0).fault.empty());
+}
+
+TEST_CASE("parts of a value that the job decides", "[wire]") {
+  const std::string value = "/tmp/" + stand_in("USER") + stand_in_behind("PATH");
+  CHECK(late_parts(value) ==
+        std::vector<LatePart>{{"/tmp/", false}, {"USER", true}, {":PATH", true}});
+  CHECK(late_shown(value) == "/tmp/$USER:$PATH");
+  for (const char* text : {"", "/tmp/$USER", "\x0F", "\x0F x \x0E"}) {
+    CHECK_FALSE(has_late(text));
+    CHECK(late_shown(text) == text);
   }
 }
 

@@ -33,7 +33,8 @@ constexpr bool path_is(Text item, Text want) {
   return Text(path) == want;
 }
 static_assert(path_is("%2F", "/") && path_is("%2Ftmp%2Fa%20b", "/tmp/a b") &&
-              path_is("%2Fa%2", "/a%2"));
+              path_is("%2Fa%2", "/a%2") && path_is("^%2Fx^%2F^y^", "/x/y") && path_is("^^", ""));
+static_assert(fnv1a("a^b^c", true) == fnv1a("a^^c") && fnv1a("a^b^c") != fnv1a("a^^c"));
 
 constexpr bool part_is(Text of, int first, int last, Text want) {
   Mask all;

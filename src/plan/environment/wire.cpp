@@ -9,6 +9,7 @@
 #include <map>
 
 #include "hpclaunch/hosts.h"
+#include "hpclaunch/late.h"
 #include "hpclaunch/text.h"
 #include "plan/environment/settings.h"
 
@@ -27,11 +28,39 @@ bool all_equal(const std::vector<std::string>& items) {
   return std::ranges::adjacent_find(items, std::ranges::not_equal_to()) == items.end();
 }
 
-std::string field(std::string_view key, const std::vector<std::string>& values) {
-  std::string text = fmt::format(":{}={}", key, wire_escape(values.front()));
-  if (!all_equal(values))
-    for (std::size_t i = 1; i < values.size(); ++i) text += "/" + wire_escape(values[i]);
+// A stand-in is between two '^', where a shell puts its value.
+std::string item(std::string_view value) {
+  std::string text;
+  for (const LatePart& part : late_parts(value))
+    text += part.late ? "^" + part.text + "^" : wire_escape(part.text);
   return text;
+}
+
+std::string field(std::string_view key, const std::vector<std::string>& values) {
+  std::string text = fmt::format(":{}={}", key, item(values.front()));
+  if (!all_equal(values))
+    for (std::size_t i = 1; i < values.size(); ++i) text += "/" + item(values[i]);
+  return text;
+}
+
+// A constant that enters an image.
+std::string constant(std::string_view key, const Setting& setting, const Plan& plan) {
+  const std::string& text = std::get<std::string>(setting.value());
+  const Layer layer = setting.history.back().layer;
+  if (!plan.hosts.later || layer == Layer::environment || layer == Layer::command_line)
+    return fmt::format(":{}={}", key, wire_escape(text));
+  return field(key, {with_first_host(text, plan.hosts.names.front())});
+}
+
+// What a shell puts in does not count.
+std::string checksum(std::string_view wire) {
+  std::string text;
+  bool late = false;
+  for (const char c : wire) {
+    if (c == '^') late = !late;
+    if (c == '^' || !late) text += c;
+  }
+  return wire_mark(text, 5);
 }
 
 /// Does a constant enter a container in the wire? There the image's ENV would override what is inherited. Secrets are
@@ -67,9 +96,11 @@ struct Payload {
 void add_stay(const Plan& plan, Payload& out) {
   if (plan.supervision.supervise || plan.find_env(kStartFolder) != nullptr) {
     out.add("stay", !plan.supervision.termination.fails_fast ? ":stay=kill" : ":stay=exit");
-    if (plan.supervision.time_limit_signal.signal > 0)
-      out.add("notice", fmt::format(":notice={}*{}", plan.supervision.time_limit_signal.signal,
-                                    plan.supervision.time_limit_signal.at));
+    const TimeLimitSignal& notice = plan.supervision.time_limit_signal;
+    if (notice.signal > 0)
+      out.add("notice", fmt::format(":notice={}*{}", notice.signal,
+                                    notice.after > 0 ? fmt::format("^+{}^", notice.after)
+                                                     : std::to_string(notice.at)));
     if (!plan.supervision.output.log_dir.empty())
       out.add("the directory of logs", field("log", {plan.supervision.output.log_dir}));
   }
@@ -124,6 +155,15 @@ std::string host_marks(const Plan& plan) {
   return marks;
 }
 
+// Before its job runs: the job's own variables count before defaults, and there are stand-ins for what only it knows.
+bool may_differ(const Plan& plan, const Setting& setting, const std::string& value) {
+  const Hosts& hosts = plan.hosts;
+  const bool yields = hosts.later && setting.history.back().layer < Layer::profile_require;
+  const bool host =
+      hosts.invented && value.find(short_host(hosts.names.front())) != std::string::npos;
+  return yields || host || (hosts.later && has_late(value));
+}
+
 std::string constant_marks(const Plan& plan) {
   std::string marks;
   if (!plan.launch.image.empty()) return marks;
@@ -134,9 +174,7 @@ std::string constant_marks(const Plan& plan) {
     if (text == nullptr || !is_identifier(setting.name) || is_secret(setting.name) || paths ||
         std::ranges::count(plan.environment.launcher_only, setting.name) > 0)
       continue;
-    if (plan.hosts.invented &&
-        text->find(short_host(plan.hosts.names.front())) != std::string::npos)
-      continue;
+    if (may_differ(plan, setting, *text)) continue;
     marks +=
         fmt::format("{}{}*{}", marks.empty() ? ":same=" : "/", setting.name, wire_mark(*text, 5));
   }
@@ -198,7 +236,8 @@ Status check_limits(const Plan& plan, std::size_t variables) {
   if (plan.supervision.supervise && !plan.supervision.output.log_dir.empty())
     paths.push_back(plan.supervision.output.log_dir);
   for (const std::string& path : paths)
-    if (!path.starts_with('/') || path.size() > kMaxPath)
+    if (!(path.starts_with('/') || (has_late(path) && late_parts(path).front().late)) ||
+        path.size() > kMaxPath)
       return Error{ErrorKind::invalid,
                    fmt::format("directory to create: \"{}\" is not an absolute path", path)};
   return Done{};
@@ -207,7 +246,7 @@ Status check_limits(const Plan& plan, std::size_t variables) {
 }  // namespace
 
 std::string wire_escape(std::string_view text) {
-  constexpr std::string_view kReserved = "%:/=@\\";  // a container engine evaluates "\u000A"
+  constexpr std::string_view kReserved = "%:/=@\\^";  // a container engine evaluates "\u000A"
   std::string out;
   for (const char c : text) {
     const bool plain = c > ' ' && c <= '~' && kReserved.find(c) == std::string_view::npos;
@@ -237,8 +276,8 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
     const std::string key = escape_key(setting->name);
     if (const RankFact* fact = std::get_if<RankFact>(&setting->value())) {
       out.add(setting->name, fmt::format(":{}=@.{}", key, to_string(*fact)));
-    } else if (const auto* text = std::get_if<std::string>(&setting->value())) {
-      out.add(setting->name, field(key, {*text}));
+    } else if (std::holds_alternative<std::string>(setting->value())) {
+      out.add(setting->name, constant(key, *setting, plan));
     } else if (const auto& value = std::get<PerRank>(setting->value()); same_everywhere(value)) {
       out.add(setting->name, field(key, value.items.front()));
     }
@@ -261,7 +300,7 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
       report.empty() ? checks(plan, out.text.size() + more.size(), left_out) : std::string(report);
   const std::size_t first_class = out.text.find(":class=");
   out.text.insert(first_class, more);
-  const std::string wire = fmt::format("hl2.{}{}", wire_mark(out.text, 5), out.text);
+  const std::string wire = fmt::format("hl2.{}{}", checksum(out.text), out.text);
   if (wire.size() > kMaxWireBytes) return too_long(wire.size(), out);
   return wire;
 }
