@@ -20,7 +20,6 @@ struct BatchRequest {
   std::string time;       ///< as parse_time_limit takes it
   std::string account, queue, filesystems, constraint, name;
   std::string output;                  ///< file of the job's output
-  bool plain = false;                  ///< hpclaunch is not there when the job runs
   std::vector<std::string> run_words;  ///< options of `hpclaunch run` in the script
   std::vector<std::string> typed;      ///< the whole command line, for a comment
 };

@@ -57,10 +57,6 @@ std::string quote_sh(std::string_view value);
 std::string quote_csh(std::string_view value);
 std::string quote_fish(std::string_view value);
 
-/// A text for bash that sets what differs between ranks, binds where the plan leaves that to the shim, and starts "$@". `rank_variable`
-/// holds the rank. Errors: `unsupported` for nodes that are not alike, and CPUs that are only counted.
-Result<std::string> render_rank_script(const Plan& plan, std::string_view rank_variable);
-
 /// A text that, evaluated by that shell or read by that program, makes the changes, byte for byte
 /// and in their order; docs/reference/plan.md says how each is to be read. sh prints `export NAME=value` and
 /// `unset NAME`; csh and fish end each line in " ;", so that it outlives an eval that joins lines.

@@ -288,6 +288,9 @@ Error Parser::unknown(const std::string& word) const {
     for (const std::string& one : option.names)
       if (one.starts_with("--")) known.push_back(one);
   std::string hint = fmt::format("hpclaunch {} --help", tree_.name);
+  if (name == gone_.first)
+    return Error{ErrorKind::usage, fmt::format("there is no option {} any more", name),
+                 gone_.second};
   const bool is_long = name.starts_with("--");  // one letter is as near to any other
   if (const auto near = is_long ? nearest(name, known) : std::nullopt) hint = *near;
   return Error{ErrorKind::usage, fmt::format("unknown option {}", name), hint};

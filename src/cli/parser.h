@@ -119,6 +119,11 @@ class Parser {
   void takes_line(Rewrite read, std::vector<std::string>& program);
   void footer(const std::string& text);
 
+  /// An option that there was: what to type for it.
+  void gone(std::string name, std::string instead) {
+    gone_ = {std::move(name), std::move(instead)};
+  }
+
   /// The help that was asked for instead, "-h" or "--help"; "" for none. Errors: `usage`, with the nearest
   /// option for one that does not exist.
   Result<std::string> parse(std::vector<std::string> line);
@@ -153,6 +158,7 @@ class Parser {
   std::vector<std::string>* program_ = nullptr;
   bool program_required_ = false;
   Rewrite rewrite_;
+  std::pair<std::string, std::string> gone_;
   std::vector<std::string> typed_;
   std::vector<std::pair<const OptionInfo*, std::string>> shared_typed_;  ///< each with its value
 };

@@ -93,8 +93,8 @@ Runner declare_script(Parser& parser) {
   declare_batch(parser, *args);
   parser.group("Batch job", false, true);
   parser.text("-o,--write", args->file, "FILE", "Write the script to FILE, not to standard output");
-  parser.flag("--plain", args->batch.plain, "Exports and launch line: the job needs no hpclaunch");
   parser.flag("--force", args->launch.force, "Print the script in spite of errors");
+  parser.gone("--plain", "hpclaunch run --dry-run with the same options");
   declare_launch_options(parser, args->launch);
   parser.takes_program(args->launch.command, true);
   parser.footer("Exit status: 0 printed, 2 no script could be made.");

@@ -9,7 +9,6 @@
 #include "hpclaunch/render.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
-#include "world/plain.h"
 #include "world/site.h"
 
 namespace hpclaunch::job {

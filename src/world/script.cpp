@@ -15,7 +15,6 @@
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "world/activate.h"
-#include "world/plain.h"
 #include "world/site.h"
 
 namespace hpclaunch::job {
@@ -143,7 +142,7 @@ void choose_modules(const Request& request, Draft& draft) {
          "--module NAME, or --module none"});
 }
 
-Status plan_job(const Request& request, const World& world, Draft& draft) {
+Status plan_job(const Request& request, Draft& draft) {
   const Profile* profile = draft.profile();
   draft.options.nodes = requested_nodes(request);
   if (profile != nullptr) {
@@ -155,9 +154,10 @@ Status plan_job(const Request& request, const World& world, Draft& draft) {
   }
   if (profile == nullptr || profile->nodes.empty()) return Done{};
   std::vector<std::string> loaded = draft.modules.load;
-  Request activated = request;
-  for (const std::string& one : draft.versions) std::erase(activated.modules, one);
-  if (!loads_none(request)) std::ranges::copy(activated.modules, std::back_inserter(loaded));
+  if (!loads_none(request))
+    std::ranges::copy_if(request.modules, std::back_inserter(loaded), [&](const std::string& one) {
+      return std::ranges::count(draft.versions, one) == 0;
+    });
   Result<Prepared> prepared = planned(request, draft.chosen.profile, loaded);
   if (!prepared) return prepared.error();
   std::ranges::copy(prepared->diagnostics, std::back_inserter(draft.diagnostics));
@@ -165,10 +165,6 @@ Status plan_job(const Request& request, const World& world, Draft& draft) {
   const Result<const NodeModel*> model = choose_model(request, profile, EnvSnapshot{}, {});
   if (model && *model != nullptr) draft.needs = needs_on(profile->job, (*model)->name);
   draft.prepared = std::move(*prepared);
-  draft.prepared->late_host = {draft.prepared->plan.hosts.names.front(),
-                               std::string(draft.system->first_host),
-                               fmt::format("{} job", draft.system->title)};
-  draft.prepared->activation = activation_lines(activated, world);
   return Done{};
 }
 
@@ -324,7 +320,6 @@ std::string body(const Draft& draft, const Request& request, const BatchRequest&
   if (!modules.empty())
     line(fmt::format("# Stack {} of {}.\n", draft.stack->name, draft.profile()->name),
          joined(modules, "\n"));
-  if (wanted.plain) return text;
   // Another machine has its own installation.
   const bool here = on_path(system, world);
   if (!here)
@@ -354,10 +349,9 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
                                  const EnvSnapshot& env, Purpose purpose) {
   const World world = this_world(env);
   Draft draft;
-  if (const Status good = wanted.plain ? check_plain(request) : Done{}; !good) return good.error();
   if (const Status good = check_activation(request, world); !good) return good.error();
   if (const Status found = find_system(request, wanted, world, draft); !found) return found.error();
-  if (const Status planned = plan_job(request, world, draft); !planned) return planned.error();
+  if (const Status planned = plan_job(request, draft); !planned) return planned.error();
   if (const Status chosen = choose_options(wanted, env, purpose, draft); !chosen)
     return chosen.error();
   if (draft.options.name.empty()) draft.options.name = job_name(request.command);
@@ -367,12 +361,6 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
   for (const std::string& one : draft.directives)
     script.text += fmt::format("{}{}\n", draft.system->directives.sentinel, one);
   script.text += body(draft, request, wanted, world);
-  if (wanted.plain) {
-    const Result<std::string> launch =
-        plain_launch(*draft.prepared, *draft.profile(), *draft.system);
-    if (!launch) return launch.error();
-    script.text += *launch;
-  }
   script.scheduler = draft.system;
   script.output = draft.options.output;
   script.diagnostics = std::move(draft.diagnostics);

@@ -2,7 +2,6 @@
 """Batch scripts: their directives as each batch system reads them, the queue, what runs in the job."""
 import json
 import os
-import pwd
 import re
 import shlex
 
@@ -309,38 +308,8 @@ class Words(Script):
             comments = [line for line in text.splitlines() if re.match(r"[^\w]*(flux|FLUX):", line)]
             self.assertEqual(comments, [line for line in comments if scheduler == "flux" and re.match(r"# flux: -", line) and "99" not in line], scheduler)
 
-    def test_plain(self):
-        """Runs without hpclaunch: a stand-in starts the ranks one after the other, and each says what it got."""
-        fake = self.file("bin/mpiexec", """#!/bin/sh
-while [ "$1" != -- ]; do shift; done; shift
-r=0; while [ $r -lt 8 ]; do PALS_RANKID=$r "$@" || exit; r=$((r + 1)); done
-""", 0o755)
-        self.file("bin/module", "#!/bin/sh\n", 0o755)
-        self.file("bin/conda", "#!/bin/sh\n", 0o755)
-        nodes = self.file("nodes", "x1.polaris\nx2.polaris\n")
-        show = self.file("show", '#!/bin/sh\necho $RANK $LOCAL_RANK $GROUP_RANK $WORLD_SIZE $CUDA_VISIBLE_DEVICES $MASTER_ADDR $OMP_NUM_THREADS "$NCCL_NET" $LD_LIBRARY_PATH $TRITON_CACHE_DIR "$1"\n', 0o755)
-        text = self.script("--profile", "polaris", "-N", "2", "-t", "1h", "-A", "P", "--plain", program=[show, "a 'b'"])
-        self.assertNotRegex(text, r"(?m)^[^#]*\bhpclaunch run")
-        self.ok(execute([need("shellcheck"), self.file("plain.sh", text)]))
-        user = pwd.getpwuid(os.getuid()).pw_name
-        env = clean_env(PATH=os.path.dirname(fake) + ":/usr/bin:/bin", PBS_JOBID="77.polaris", PBS_NODEFILE=nodes, PBS_O_WORKDIR=self.folder,
-                        LD_LIBRARY_PATH="/mine", OMP_NUM_THREADS="3", USER=user)
-        done = self.ok(execute(["bash", self.file("plain.sh", text)], env=env))
-        libraries = "/soft/libraries/hwloc/lib/:/soft/libraries/aws-ofi-nccl/v1.9.1-aws/lib:/mine"
-        ranks = [line.split(" ") for line in done.out.splitlines()]
-        self.assertEqual([rank[:6] for rank in ranks], [[str(r), "0", str(r // 4), "8", str(3 - r % 4), "x1.polaris"] for r in range(8)])
-        for rank in ranks:
-            self.assertEqual(rank[6:9] + rank[9:10], ["3", "AWS", "Libfabric", libraries])
-            self.assertRegex(rank[10], r"^/tmp/.*-cache-77\.polaris/triton$")
-            self.assertEqual(" ".join(rank[11:]), "a 'b'")
-        self.assertNotEqual(execute(["bash", self.file("plain.sh", text)], env=clean_env(PATH=env["PATH"])).status, 0)
-
-    def test_plain_refuses_what_needs_hpclaunch(self):
-        for words, says in ((["--stage", "copy"], "--stage"), (["--signal", "USR1@300"], "--signal"), (["--log-dir", "x"], "--log-dir"),
-                            (["--launcher", "local", "-N", "1"], "local"), (["-n", "7"], "different numbers")):
-            done = hpclaunch("script", "--plain", "--profile", "polaris", "-N", "2", "-t", "1h", "-A", "P", *words, "--", "a")
-            self.ok(done, 2)
-            self.has(done, "--plain", says)
+    def test_plain_is_gone(self):
+        self.refused(2, "script", "--plain", "--profile", "polaris", "--", "a", env=HERE, says=["--plain", "hpclaunch run --dry-run"])
 
     def test_names(self):
         for program, name in ((["python", "-u", "src/train_ddp.py"], "train_ddp"), (["./a.out"], "a"), (["torchrun"], "torchrun"), (["3d.py"], "job"),
