@@ -31,6 +31,7 @@ struct JobFacts {
   std::string user;
   bool whole_allocation = false;  ///< PlanInput::hosts is the job's own list
   bool invented_hosts = false;    ///< they stand for those of a job that does not run yet
+  bool later = false;             ///< a shell of that job finds out the rest (hpclaunch/late.h)
 };
 
 /// What a program reads, "NAME=VALUE" with facts as {nodes}, and why.

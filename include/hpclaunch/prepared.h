@@ -1,11 +1,13 @@
 #pragma once
 // From a Request and a World to a plan with all that a start needs.
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "hpclaunch/env.h"
+#include "hpclaunch/late.h"
 #include "hpclaunch/launcher.h"
 #include "hpclaunch/plan.h"
 #include "hpclaunch/profile.h"
@@ -27,13 +29,6 @@ struct ChosenLauncher {
 
 /// The first launcher on PATH that reaches several nodes, or the batch system's; nullopt: none.
 std::optional<ChosenLauncher> launcher_for_many_nodes(const World& world);
-
-/// How a script finds the first host of its job, where the plan has a stand-in for it.
-struct LateHost {
-  std::string name;     ///< the stand-in; "" where the hosts are known
-  std::string command;  ///< of sh; "": there is none
-  std::string job;      ///< "Slurm job"
-};
 
 /// What --stage does on every node before the start.
 struct Stage {
@@ -70,7 +65,7 @@ struct Prepared {
   ContainerUse container;         ///< without an engine: none
   std::vector<std::string> argv;  ///< the launch line; empty without a program
   std::vector<Diagnostic> diagnostics;
-  LateHost late_host;  ///< where the hosts of the plan are invented
+  Late late;  ///< where Plan::later
   /// Outside a job: patterns of sh for variables of other launches, which a job may have that runs a script.
   std::vector<std::string> foreign;
   int port_lock = -1;                  ///< see sys::PortClaim
@@ -92,19 +87,25 @@ std::vector<EnvChange> environment_changes(const Plan& plan);
 
 /// What a shell script has to do before the launch line.
 struct ShellChanges {
-  std::string preamble;  ///< finds the first host of the job; "" where the plan knows it
+  std::string preamble;  ///< finds what only the job knows; "" where the plan knows it
   std::vector<EnvChange> changes;
+  std::vector<std::string> argv;                       ///< the launch line
+  std::map<std::string, std::vector<LatePart>> words;  ///< of it, as EnvChange::late
 };
 
 /// What a printed text has beside the changes.
 struct ShellNeeds {
   bool argv = false;          ///< the launch line follows
   bool show_secrets = false;  ///< else a secret is printed as a reference to its variable
+  EnvFormat format = EnvFormat::sh;
 };
 
-/// environment_changes, with the job's first host where the plan has a stand-in. Errors: `unsupported` where the
-/// launch line names hosts, or no command finds the first one.
+/// environment_changes, with expressions for what only the job knows. Errors: `unsupported` where the text would name
+/// hosts, or no command finds the first one.
 Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs);
+
+/// For the reader of such a text: what was decided where it was made.
+std::vector<std::string> late_notes(const Prepared& prepared);
 
 /// `env` with the changes applied.
 EnvSnapshot launch_environment(const Plan& plan, const EnvSnapshot& env);

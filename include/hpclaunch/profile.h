@@ -56,11 +56,11 @@ using TextMap = std::map<std::string, std::string, std::less<>>;
 
 /// Facts by name. A look-up falls through: rank facts, job facts, then the groups.
 struct Facts {
-  TextMap job;
-  TextMap rank;                      ///< of one rank; usually empty
+  TextMap job, rank;                 ///< rank: of one, usually empty
   TextMap modules;                   ///< module.NAME: version, "" without one
   TextMap values;                    ///< value.NAME: what NAME is in the plan
   const EnvSnapshot* env = nullptr;  ///< env.NAME
+  bool late = false;                 ///< in values ${env.NAME} is a stand-in (hpclaunch/late.h)
 
   std::optional<std::string> find(std::string_view name) const;
 };

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hpclaunch/late.h"
 #include "hpclaunch/plan.h"
 #include "hpclaunch/topology.h"
 
@@ -48,7 +49,10 @@ struct EnvChange {
   std::string comment;
   enum class Prints { value, reference, inherited };  ///< a secret's value is not printed
   Prints prints = Prints::value;
-  std::string shell = {};  ///< a word of sh that makes the value where the script runs; "": `value`
+  bool yields = false;  ///< a shell that has a value keeps it
+  /// Where a shell makes the value: text, and what stands in its double quotes, as "$USER". Empty: `value`.
+  std::vector<LatePart> late = {};
+  std::string fix = {};  ///< options that make such a value known; "" none
 };
 
 /// One word for the shell's command line: evaluating it gives the bytes back, any but NUL. Plain words
@@ -62,18 +66,19 @@ std::string quote_fish(std::string_view value);
 /// `unset NAME`; csh and fish end each line in " ;", so that it outlives an eval that joins lines.
 /// Errors: `unsupported`, naming the variable, when the format cannot represent it: a name that is no
 /// identifier or that the shell keeps for itself, bytes that are not UTF-8 in json and dotenv, and
-/// what readers of dotenv disagree about, removal among it.
+/// what readers of dotenv disagree about, removal among it; a value that only a shell can make.
 Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& changes,
                                bool comments);
 
 /// A POSIX shell script that does what `run` does: the changes, then `exec` of the argv.
 /// `needs`: further remarks for a reader; they become comments at the top. `preamble`: lines of sh before the
-/// changes, which use what they set.
+/// changes, which use what they set. `late`: words of argv that the shell makes, as EnvChange::late.
 /// Errors: `usage` when argv is empty; `unsupported` as render_env.
 Result<std::string> render_script(const std::vector<EnvChange>& changes,
                                   const std::vector<std::string>& argv, bool comments,
                                   const std::vector<std::string>& needs = {},
-                                  std::string_view preamble = {});
+                                  std::string_view preamble = {},
+                                  const std::map<std::string, std::vector<LatePart>>& late = {});
 
 /// The machine as a text tree: packages, NUMA nodes, caches, cores, PUs, memory, and what is
 /// allowed.

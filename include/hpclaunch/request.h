@@ -70,6 +70,8 @@ struct Request {
   std::string
       local_rank;  ///< what LOCAL_RANK is: "device" as the rank sees it, "node": place on it
 
+  std::string user, job_id;  ///< of a job that does not run yet
+
   std::string launcher;  ///< name or path
   std::vector<std::string> launcher_args;
   Verify verify = Verify::warn;

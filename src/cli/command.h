@@ -32,6 +32,9 @@ struct Command {
 /// The options that run, plan, env, explain and verify share: they fill one Request.
 void declare_launch_options(Parser& parser, Request& request);
 
+/// What only a job knows of itself, for plans that are made before it.
+void declare_later_job(Parser& parser, Request& request);
+
 /// What `run` takes, and torchrun's line with it.
 struct RunArgs {
   Request launch;

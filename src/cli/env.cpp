@@ -35,7 +35,9 @@ int env(const Args& args, Session& session) {
   report(session, prepared->diagnostics);
   if (any_from(Severity::error, prepared->diagnostics) && !args.launch.force)
     return report(session, stopped("no environment printed"));
-  Result<job::ShellChanges> made = job::shell_changes(*prepared, {false, args.show_secrets});
+  const EnvFormat format = *env_format_from(args.format);
+  Result<job::ShellChanges> made =
+      job::shell_changes(*prepared, {false, args.show_secrets, format});
   if (!made) return report(session, made.error());
   if (!prepared->activation.empty() && args.format != "sh")
     return report(session,
@@ -43,10 +45,15 @@ int env(const Args& args, Session& session) {
                         "--module, --conda and --venv are lines of a POSIX shell", "--format sh"});
   if (const Status kept = keep_secrets(made->changes, session.env); !kept)
     return report(session, kept.error());
-  const Result<std::string> text =
-      render_env(*env_format_from(args.format), made->changes, args.verbose);
+  const Result<std::string> text = render_env(format, made->changes, args.verbose);
   if (!text) return report(session, text.error());
-  return print_all(session, made->preamble + *text);
+  std::string notes;
+  for (const std::string& note : job::late_notes(*prepared))
+    if (format == EnvFormat::sh)
+      notes += "# " + render::printable(note) + "\n";
+    else
+      report(session, {{"later-job", Severity::note, note, ""}});
+  return print_all(session, notes + made->preamble + *text);
 }
 
 }  // namespace
@@ -61,6 +68,7 @@ Runner declare_env(Parser& parser) {
   parser.group("Output", false, true);
   parser.flag("--show-secrets", args->show_secrets,
               "Print the values of tokens, keys and passwords");
+  declare_later_job(parser, args->launch);
   parser.flag("--force", args->launch.force, "Print in spite of errors");
   parser.takes_program(args->launch.command);
   parser.footer(

@@ -228,6 +228,8 @@ Runner declare_explain(Parser& parser) {
   parser.words(args->names, "NAME",
                "Variables, choices (cpu-bind, ranks, ...), profile notes; default: all");
   parser.flag("--json", args->json, "Print the decisions as JSON");
+  parser.group("Names", false, true);
+  declare_later_job(parser, args->launch);
   parser.footer("Exit status: 0 shown, 1 one of the names is unknown, 2 no plan.");
   return [args](Session& session) { return explain_names(*args, session); };
 }

@@ -145,6 +145,11 @@ void declare_launch_options(Parser& parser, Request& request) {
               "Also set what this framework reads, as jax; repeatable");
 }
 
+void declare_later_job(Parser& parser, Request& request) {
+  parser.text("--job-id", request.job_id, "ID", "Id of a job that does not run yet");
+  parser.text("--user", request.user, "NAME", "User of a job that does not run yet");
+}
+
 Status without_stage(const Request& request, const char* command) {
   if (request.stage.method.empty()) return Done{};
   return Error{ErrorKind::usage, fmt::format("{} puts nothing on the nodes: --stage", command),

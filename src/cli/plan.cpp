@@ -58,6 +58,8 @@ Runner declare_plan(Parser& parser) {
   parser.flag("-v,--verbose", args->verbose, "Show all variables with reasons, the whole command");
   parser.flag("--json", args->json, "Print the plan as JSON, with every decision");
   declare_picture(parser, args->picture);
+  parser.group("Output", false, true);
+  declare_later_job(parser, args->launch);
   parser.takes_program(args->launch.command);
   parser.footer("Exit status: 0 no warnings, 1 warnings or errors, 2 no plan.");
   return [args](Session& session) { return plan(*args, session); };

@@ -52,11 +52,9 @@ int dry_run(const RunArgs& args, const Prepared& prepared, Session& session) {
   if (!made) return report(session, made.error());
   std::vector<std::string> notes =
       script_notes(prepared.plan, args.launch, !args.profile_start.empty());
-  if (!prepared.late_host.job.empty())
-    notes.push_back(fmt::format("Made outside a job: run it in a {}, which names its first host",
-                                prepared.late_host.job));
+  for (std::string& note : job::late_notes(prepared)) notes.push_back(std::move(note));
   const Result<std::string> script =
-      render_script(made->changes, prepared.argv, args.verbose, notes, made->preamble);
+      render_script(made->changes, made->argv, args.verbose, notes, made->preamble, made->words);
   if (!script) return report(session, script.error());
   return print_all(session, *script);
 }
@@ -84,6 +82,11 @@ int launch(const RunArgs& args, Session& session, Prepared& prepared, job::RunRe
   const Purpose purpose = args.dry_run ? Purpose::show : Purpose::start;
   Request request = args.launch;
   request.profile_start = !args.profile_start.empty();
+  if (!args.dry_run && !(request.job_id.empty() && request.user.empty()))
+    return fail(record,
+                Error{ErrorKind::usage, "--job-id and --user are for texts: they need --dry-run",
+                      "--dry-run, or omit them"},
+                session);
   if (args.dry_run) {
     request.stage = {};
     request.mps = "off";
@@ -156,6 +159,7 @@ void declare_run_options(Parser& parser, RunArgs& args) {
   parser.flag("--force", args.launch.force, "Start, or print the script, in spite of errors");
   parser.flag("--show-secrets", args.show_secrets,
               "With --dry-run: print tokens, keys and passwords");
+  declare_later_job(parser, args.launch);
   parser.footer(
       "Exit status: the program's (128+n for signal n); 125 hpclaunch failed before the start, 126 "
       "program not executable, 127 program not found.");

@@ -26,6 +26,7 @@ Hosts hosts_of(const PlanInput& input, int nodes) {
           all ? input.hosts_file : "",
           input.job.whole_allocation && all,
           input.job.invented_hosts,
+          input.job.later,
           input.first_is_here,
           available};
 }
@@ -43,7 +44,7 @@ Result<Made<Placement>> place(const PlanInput& input, const Counts& counts, Unit
   if (!bound) return bound.error();
   append(describe(input, units, *laid), bound->said.choices);
   Made<Placement> made{std::move(laid->placement),
-                       {std::move(bound->said.choices), std::move(laid->reports), {}}};
+                       {std::move(bound->said.choices), std::move(laid->reports), {}, {}}};
   made.part.bind_via = bound->part;
   if (bound->part == BindVia::none)
     for (NodeClass& one : made.part.classes)
@@ -87,7 +88,7 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   if (!placed) return placed.error();
   plan.placement = std::move(placed->part);
 
-  auto& [choices, reports, idle] = plan.explanation;
+  auto& [choices, reports, idle, outside] = plan.explanation;
   choices = {choice("profile", Layer::computed,
                     input.profile != nullptr ? input.profile->name : "none", input.profile_why)};
   if (*stack) choices.push_back(**std::move(stack));
@@ -121,6 +122,7 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   append(std::move(settled->said.choices), choices);
   append(std::move(settled->said.reports), reports);
   idle = std::move(settled->said.idle);
+  outside = std::move(settled->said.outside);
   append(report_placement(input, facts, *units, plan), reports);
   if (const Status wire = add_wire(input, plan); !wire) return wire.error();
   return plan;

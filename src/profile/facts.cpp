@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hpclaunch/late.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
 #include "parse.h"
@@ -155,7 +156,7 @@ Result<std::string> expand(std::string_view text, const Facts& facts) {
       [&](std::string_view name) {
         const auto value = facts.find(name);
         if (value)
-          out += *value;
+          out += facts.late && name.starts_with("env.") ? stand_in(name.substr(4)) : *value;
         else if (missing.empty())
           missing = name;
       });

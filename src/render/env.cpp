@@ -140,12 +140,31 @@ constexpr std::string_view kReservedByFish =
     "FISH_VERSION PWD SHLVL _ fish_kill_signal fish_killring fish_pid history hostname pipestatus "
     "status status_generation umask version";
 
+// "$HOME/lib": a name that a letter follows is in braces. `inside`: as the word of "${NAME-word}".
+std::string late_sh(const std::vector<LatePart>& parts, bool inside) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string& part = parts[i].text;
+    const bool follows = i + 1 < parts.size() && consists_of(parts[i + 1].text.substr(0, 1), "_");
+    if (parts[i].late && part[1] != '{' && follows)
+      text += "${" + part.substr(1) + "}";
+    else if (parts[i].late)
+      text += part;
+    else
+      text += replaced(
+          part,
+          {{'\\', "\\\\"}, {'"', "\\\""}, {'$', "\\$"}, {'`', "\\`"}, {'}', inside ? "\\}" : "}"}});
+  }
+  return text;
+}
+
 struct Format {
   EnvFormat format;
   std::string_view name;
-  std::string_view comment;                ///< the start of one
-  const char* set;                         ///< {0}: the name, {1}: the quoted value
-  const char* unset;                       ///< {0}: the name
+  std::string_view comment;  ///< the start of one
+  const char* set;           ///< {0}: the name, {1}: the quoted value
+  const char* unset;         ///< {0}: the name
+  const char* keep;          ///< before `set`: only where {0} is not set; null: no shell
   std::string (*quote)(std::string_view);  ///< null: a document of its own
   std::string_view reserved;               ///< names, separated by blanks
   std::string_view (*refusal)(
@@ -153,15 +172,16 @@ struct Format {
 };
 
 constexpr std::array<Format, 6> kFormats = {{
-    {EnvFormat::sh, "sh", "# ", "export {0}={1}\n", "unset {0}\n", quote_sh, kReservedBySh,
+    {EnvFormat::sh, "sh", "# ", "export {0}={1}\n", "unset {0}\n", "", quote_sh, kReservedBySh,
      nullptr},
-    {EnvFormat::csh, "csh", "# ", "setenv {0} {1} ;\n", "unsetenv {0} ;\n", quote_csh, "", nullptr},
-    {EnvFormat::fish, "fish", "# ", "set -gx {0} {1} ;\n", "set -eg {0} ;\n", quote_fish,
-     kReservedByFish, fish_refusal},
-    {EnvFormat::dotenv, "dotenv", "# ", "{0}={1}\n", "", quote_dotenv, "", dotenv_refusal},
-    {EnvFormat::json, "json", "", "", "", nullptr, "", nullptr},
-    {EnvFormat::lmod, "lmod", "-- ", "setenv(\"{0}\", {1})\n", "unsetenv(\"{0}\")\n", quote_lua, "",
-     nullptr},
+    {EnvFormat::csh, "csh", "# ", "setenv {0} {1} ;\n", "unsetenv {0} ;\n", "if ( ! $?{0} ) ",
+     quote_csh, "", nullptr},
+    {EnvFormat::fish, "fish", "# ", "set -gx {0} {1} ;\n", "set -eg {0} ;\n", "set -q {0}; or ",
+     quote_fish, kReservedByFish, fish_refusal},
+    {EnvFormat::dotenv, "dotenv", "# ", "{0}={1}\n", "", nullptr, quote_dotenv, "", dotenv_refusal},
+    {EnvFormat::json, "json", "", "", "", nullptr, nullptr, "", nullptr},
+    {EnvFormat::lmod, "lmod", "-- ", "setenv(\"{0}\", {1})\n", "unsetenv(\"{0}\")\n", nullptr,
+     quote_lua, "", nullptr},
 }};
 
 /// A comment on one line, with nothing in it that could end the comment.
@@ -175,7 +195,9 @@ std::string comment_text(std::string_view comment) {
 Error not_representable(std::string_view format, const EnvChange& change, std::string_view reason) {
   return Error{ErrorKind::unsupported,
                fmt::format("{} cannot represent {}: {}", format, printable(change.name), reason),
-               format == "json" || !change.shell.empty() ? "use --format sh" : "use --format json"};
+               !change.late.empty() && !change.fix.empty() ? change.fix + ", or --format sh"
+               : format == "json" || !change.late.empty()  ? "use --format sh"
+                                                           : "use --format json"};
 }
 
 /// Every format except json needs an identifier and no zero byte. Errors: `unsupported`.
@@ -189,11 +211,25 @@ Status check_change(const Format& row, const EnvChange& change) {
   const auto reserved = split(row.reserved, ' ');
   if (std::find(reserved.begin(), reserved.end(), change.name) != reserved.end())
     return refused("the shell reserves this name");
-  if (!change.shell.empty() && row.format != EnvFormat::sh)
+  if (!change.late.empty() && row.keep == nullptr)
     return refused("its value is known only in the job");
   const std::string_view reason = row.refusal == nullptr ? "" : row.refusal(change);
   if (!reason.empty()) return refused(reason);
   return Done{};
+}
+
+/// The value as a word of the shell.
+std::string value_word(const Format& row, const EnvChange& change) {
+  const bool yields = change.yields && row.format == EnvFormat::sh;
+  if (change.late.empty() && !yields) return row.quote(*change.value);
+  std::vector<LatePart> parts = change.late;
+  if (parts.empty() && !change.value->empty()) parts.push_back({*change.value});
+  if (yields) return fmt::format("\"${{{}-{}}}\"", change.name, late_sh(parts, true));
+  if (row.format == EnvFormat::sh) return "\"" + late_sh(parts, false) + "\"";
+  std::string text;
+  for (const LatePart& part : parts)
+    text += part.late ? "\"" + part.text + "\"" : row.quote(part.text);
+  return text;
 }
 
 /// Later changes of a name win, as in a shell that runs them in order.
@@ -202,7 +238,7 @@ Result<std::string> json_document(const std::vector<EnvChange>& changes) {
   std::vector<std::string> unset;
   for (const EnvChange& change : changes) {
     if (change.prints == EnvChange::Prints::inherited) continue;
-    if (!change.shell.empty())
+    if (!change.late.empty())
       return not_representable("json", change, "its value is known only in the job");
     if (!is_utf8(change.name)) return not_representable("json", change, "the name is not UTF-8");
     if (change.value && !is_utf8(*change.value))
@@ -225,13 +261,25 @@ Result<std::string> json_document(const std::vector<EnvChange>& changes) {
 
 constexpr std::size_t kOneLine = 98;
 
+using LateWords = std::map<std::string, std::vector<LatePart>>;
+
+std::string command_words(const std::vector<std::string>& words, const LateWords& late) {
+  std::string line;
+  for (const std::string& word : words) {
+    const auto made = late.find(word);
+    line += (line.empty() ? "" : " ") +
+            (made == late.end() ? quote_sh(word) : "\"" + late_sh(made->second, false) + "\"");
+  }
+  return line;
+}
+
 /// The command on one line where it fits, else one argument group per line.
-std::string command_lines(const std::vector<std::string>& argv) {
-  const std::string line = quoted_words(argv);
+std::string command_lines(const std::vector<std::string>& argv, const LateWords& late) {
+  const std::string line = command_words(argv, late);
   if (line.size() <= kOneLine && line.find('\n') == std::string::npos) return line + "\n";
   std::string text;
   for (const std::vector<std::string>& group : argument_groups(argv))
-    text += (text.empty() ? "" : " \\\n  ") + quoted_words(group);
+    text += (text.empty() ? "" : " \\\n  ") + command_words(group, late);
   return text + "\n";
 }
 
@@ -261,9 +309,10 @@ Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& c
     const std::string value =
         change.prints == EnvChange::Prints::reference
             ? fmt::format("\"${{{}:?export it first, its value is not printed}}\"", change.name)
-        : !change.shell.empty() ? change.shell
-        : change.value          ? row.quote(*change.value)
-                                : "";
+        : change.value ? value_word(row, change)
+                       : "";
+    if (change.yields && change.value && row.keep != nullptr)
+      text += fmt::format(fmt::runtime(row.keep), change.name);
     text += change.value ? fmt::format(fmt::runtime(row.set), change.name, value)
                          : fmt::format(fmt::runtime(row.unset), change.name);
   }
@@ -272,8 +321,8 @@ Result<std::string> render_env(EnvFormat format, const std::vector<EnvChange>& c
 
 Result<std::string> render_script(const std::vector<EnvChange>& changes,
                                   const std::vector<std::string>& argv, bool comments,
-                                  const std::vector<std::string>& needs,
-                                  std::string_view preamble) {
+                                  const std::vector<std::string>& needs, std::string_view preamble,
+                                  const LateWords& late) {
   if (argv.empty())
     return Error{ErrorKind::usage, "no program to run", "give the program after --"};
   for (const std::string& word : argv)
@@ -289,7 +338,7 @@ Result<std::string> render_script(const std::vector<EnvChange>& changes,
   text += "\n";
   text += preamble;
   if (!changes.empty()) text += *exports + "\n";
-  return text + "exec " + command_lines(argv);
+  return text + "exec " + command_lines(argv, late);
 }
 
 }  // namespace hpclaunch

@@ -1,4 +1,4 @@
-// Outside a job: whether ranks may start on this machine, and how a script finds its first host later.
+// Outside a job: whether ranks may start on this machine.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -96,90 +96,6 @@ Status check_allocation(const Request& request, const World& world, const Site& 
   if (purpose == Purpose::start) return Error{ErrorKind::usage, message, fix};
   diagnostics.push_back({"not-in-allocation", Severity::note, message, fix});
   return Done{};
-}
-
-LateHost late_host(const Site& site, const Plan& plan) {
-  LateHost late;
-  if (!plan.hosts.invented) return late;
-  late.name = plan.hosts.names.front();
-  const Scheduler* system = of_profile(site.profile());
-  for (const Scheduler& one : schedulers())
-    if (system == nullptr && one.launcher == plan.launch.launcher) system = &one;
-  if (system == nullptr) return late;
-  late.command = system->first_host;
-  late.job = fmt::format("{} job", system->title);
-  return late;
-}
-
-namespace {
-
-// `value` with the stand-in, or its name without domain, as an expression of sh.
-std::string with_first_host(const std::string& value, const std::string& name) {
-  const std::string short_name = short_host(name);
-  std::size_t at = value.find(name);
-  const bool whole = at != std::string::npos;
-  if (!whole) at = value.find(short_name);
-  const std::string before = value.substr(0, at);
-  const std::string after = value.substr(at + (whole ? name : short_name).size());
-  return (before.empty() ? "" : quote_sh(before)) +
-         (whole ? "\"$HPCLAUNCH_FIRST_HOST\"" : "\"${HPCLAUNCH_FIRST_HOST%%.*}\"") +
-         (after.empty() ? "" : quote_sh(after));
-}
-
-// Removes them where the script runs: what is exported there is not known here.
-std::string remove_foreign(const std::vector<std::string>& patterns) {
-  constexpr int kWidth = 110;
-  return fmt::format(
-      "# Remove the rank variables of the job's own tasks: programs would take them for these "
-      "ranks'.\n"
-      "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
-      "  case $name in\n    {}) unset \"$name\" ;;\n  esac\ndone\n\n",
-      fmt::join(render::fill(patterns, kWidth, " | "), " | \\\n    "));
-}
-
-// The job's first host where the plan has a stand-in for it.
-Status use_first_host(const Prepared& prepared, bool argv, ShellChanges& made) {
-  const LateHost& late = prepared.late_host;
-  const auto has_it = [&](const std::string& text) {
-    return text.find(short_host(late.name)) != std::string::npos;
-  };
-  bool used = false;
-  for (EnvChange& change : made.changes) {
-    if (!change.value || !has_it(*change.value)) continue;
-    change.shell = with_first_host(*change.value, late.name);
-    used = true;
-  }
-  const bool named = argv && std::ranges::any_of(prepared.argv, has_it);
-  if (named || (used && late.command.empty()))
-    return Error{ErrorKind::unsupported,
-                 named ? fmt::format("the launch line of {} has host names, known only in the job",
-                                     prepared.plan.launch.launcher)
-                       : "the address of rank 0 is known only in the job",
-                 "run this command in the job, or pass --hostfile FILE"};
-  if (used)
-    made.preamble = fmt::format(
-        "# The address of rank 0 comes from the job that runs this.\n"
-        "HPCLAUNCH_FIRST_HOST=$({})\n: \"${{HPCLAUNCH_FIRST_HOST:?run this in a {}}}\"\n\n",
-        late.command, late.job);
-  return Done{};
-}
-
-}  // namespace
-
-Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs) {
-  ShellChanges made{"", environment_changes(prepared.plan)};
-  for (EnvChange& change : made.changes) {
-    const std::string value = change.value.value_or("");
-    const bool secret = is_secret(change.name, value);
-    if (secret && !needs.show_secrets && !value.empty() && !parse_natural(value))
-      change.prints = EnvChange::Prints::reference;
-  }
-  if (!prepared.late_host.name.empty())
-    if (const Status done = use_first_host(prepared, needs.argv, made); !done) return done.error();
-  if (needs.argv && !prepared.foreign.empty())
-    made.preamble = remove_foreign(prepared.foreign) + made.preamble;
-  made.preamble = prepared.activation + made.preamble;
-  return made;
 }
 
 }  // namespace hpclaunch::job

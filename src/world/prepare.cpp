@@ -9,12 +9,14 @@
 
 #include "hpclaunch/check.h"
 #include "hpclaunch/hosts.h"
+#include "hpclaunch/late.h"
 #include "hpclaunch/launch.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "world/activate.h"
 #include "world/container.h"
+#include "world/later.h"
 #include "world/node.h"
 #include "world/programs.h"
 #include "world/stage_choice.h"
@@ -34,7 +36,8 @@ Result<std::string> find_shim(const World& world) {
 }
 
 // Equal inputs show equal plans: only a start has a key of its own.
-std::string launch_key(const World& world, Purpose purpose) {
+std::string launch_key(const World& world, const Site& site, Purpose purpose) {
+  if (site.facts.later) return stand_in("UID") + "-KEY";
   if (purpose == Purpose::show) return fmt::format("{}-KEY", world.user_id);
   const std::string launch = fmt::format("{} {} {:.6f}", world.host, getpid(), sys::wall_clock());
   return fmt::format("{}-{:08x}", world.user_id, fnv1a(launch));
@@ -102,7 +105,7 @@ Result<Means> find_means(const std::shared_ptr<const Request>& shared, const Wor
   if (!container) return container.error();
   means.container = *std::move(container);
   input.image = means.container.use.image;
-  if (contained) input.directory = world.directory;
+  if (contained) input.directory = site.facts.later ? stand_in("PWD") : world.directory;
   if (elsewhere && request.launcher.find('/') == std::string::npos)
     drop_folder(means.launcher.facts.path);
   if (!means.launcher.remark.empty())
@@ -115,14 +118,17 @@ Result<Means> find_means(const std::shared_ptr<const Request>& shared, const Wor
   if (!meeting) return meeting.error();
   input.rendezvous = std::move(meeting->point);
   means.port_lock = meeting->port_lock;
-  Result<std::string> shim = find_shim(world);
+  Result<std::string> shim = later_shim(request, site, world);
+  if (shim->empty()) shim = find_shim(world);
   if (!shim) return shim.error();
   means.shim = *std::move(shim);
   input.start_hook = means.shim.substr(0, means.shim.rfind('/')) + "/start";
-  input.launch_key = launch_key(world, purpose);
+  input.launch_key = launch_key(world, site, purpose);
   Result<PlannedSignal> signal = find_signal(request, world, site.batch, diagnostics);
   if (!signal) return signal.error();
   input.time_limit_signal = signal->signal;
+  if (site.facts.later && signal->signal.signal > 0)
+    input.time_limit_signal.after = std::max(signal->signal.at - world.clock(), 1LL);
   input.time_limit_why = std::move(signal->why);
   input.as_root = world.user_id == 0 && !elsewhere;
   return means;
@@ -215,7 +221,9 @@ PlanInput planned_at(Site& site, JobNode job, const World& world, const ChosenLa
   // Ranks of other nodes open their logs themselves.
   input.log_dir = request.output.log_dir;
   if (!input.log_dir.empty() && !input.launcher.built_in)
-    input.log_dir = world.absolute(input.log_dir);
+    input.log_dir = site.facts.later && !input.log_dir.starts_with('/')
+                        ? stand_in("PWD") + "/" + input.log_dir
+                        : world.absolute(input.log_dir);
   return input;
 }
 
@@ -288,7 +296,6 @@ Prepared assembled(const Means& means, Made made) {
   prepared.container = std::move(made.container);
   prepared.argv = std::move(made.argv);
   prepared.port_lock = means.port_lock;
-  prepared.late_host = late_host(means.site, prepared.plan);
   prepared.foreign = foreign_variables(means.site, means.input.launcher, prepared.plan);
   return prepared;
 }
@@ -345,6 +352,7 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
     prepared.useful_stage = useful_stage(request, means->site, *world);
   prepared.stage = std::move(stage->stage);
   prepared.diagnostics = std::move(diagnostics);
+  keep_late(request, means->site, prepared);
   prepared.max_restarts = request.max_restarts.value_or(0);
   if (prepared.max_restarts > 0) prepared.means = means;
   return prepared;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "hpclaunch/hosts.h"
+#include "world/later.h"
 
 namespace hpclaunch::job {
 
@@ -67,9 +68,12 @@ Result<Site> find_site(const Request& request, const World& world, Purpose purpo
     if (!profile->example_host.empty()) example.push_back(profile->example_host);
     site.hosts = invented_hosts(requested_nodes(request), std::move(example));
     site.is_here = false;
+    make_late(request, *profile, site.facts);
   }
   site.facts.whole_allocation = site.hosts.allocation;
   site.facts.invented_hosts = site.hosts.invented;
+  if (!request.user.empty()) site.facts.user = request.user;
+  if (!request.job_id.empty()) site.facts.id = request.job_id;
   return site;
 }
 

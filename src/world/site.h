@@ -76,7 +76,4 @@ Status check_allocation(const Request& request, const World& world, const Site& 
 /// What every job of the site needs, where `options` does not say so. Errors: as choose_queue, where no queue is named.
 Status add_job_needs(const JobNeeds& needs, JobOptions& options);
 
-/// For invented hosts: how a script finds the first one in its job.
-LateHost late_host(const Site& site, const Plan& plan);
-
 }  // namespace hpclaunch::job

@@ -121,8 +121,9 @@ class Script(Outside):
         self.assertNotIn("node00001", text)
         self.assertIn("# Made outside a job: run it in a Slurm job", text)
         text = text.replace(os.path.join(self.folder, "bin", "srun"), "srun")
-        self.assertEqual(self.ok(self.run_in_job(text, SLURM_JOB_NODELIST="n[5-6]")).out, "n5\n")
+        self.assertEqual(self.ok(self.run_in_job(text, SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n[5-6]")).out, "n5\n")
         self.file("bin/scontrol", "#!/bin/sh\nexit 1\n", 0o755)
+        self.has(self.ok(self.run_in_job(text, SLURM_JOB_ID="7"), 2), "run this in a Slurm job")
         self.has(self.ok(self.run_in_job(text), 2), "run this in a Slurm job")
 
     def test_names_of_the_jobs_own_tasks_are_removed(self):
@@ -140,7 +141,7 @@ class Script(Outside):
         text = self.script("--profile", "aurora", "-N", "2").out
         nodes = self.file("nodes", "x4102c5s6b0n0.hostmgmt2102.cm.aurora.alcf.anl.gov\nx4102c5s7b0n0.hostmgmt2102.cm.aurora.alcf.anl.gov\n")
         text = "".join(line for line in text.splitlines(True) if "libexec" not in line)
-        done = self.run_in_job(text, PBS_NODEFILE=nodes)
+        done = self.run_in_job(text, PBS_JOBID="7.server", PBS_NODEFILE=nodes)
         self.assertIn("x4102c5s6b0n0.hsn.cm.aurora.alcf.anl.gov\n", done.out, str(done) + text)
 
     def test_ranks_do_not_compare_invented_hosts(self):
@@ -165,8 +166,8 @@ class Script(Outside):
     def test_env(self):
         done = self.ok(hpclaunch("env", "--profile", self.profile, "-N", "2", env=self.env()))
         self.assertIn("HPCLAUNCH_FIRST_HOST=$(scontrol", done.out)
-        self.assertIn('export MASTER_ADDR="$HPCLAUNCH_FIRST_HOST"\n', done.out)
-        for form in ("csh", "fish", "dotenv", "json", "lmod"):
+        self.assertIn('export MASTER_ADDR="${MASTER_ADDR-$HPCLAUNCH_FIRST_HOST}"\n', done.out)
+        for form in ("dotenv", "json", "lmod"):
             self.refused(2, "env", "--format", form, "--profile", self.profile, "-N", "2", env=self.env(), says=["MASTER_ADDR", "known only in the job", "--format sh"])
 
 

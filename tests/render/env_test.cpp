@@ -75,6 +75,29 @@ TEST_CASE("what each format prints", "[render][env]") {
     CHECK(text(format, {}, true).empty());
 }
 
+TEST_CASE("values that a shell makes", "[render][env]") {
+  EnvChange made{"A", "x", ""};
+  made.late = {{"a'b "}, {"$USER", true}, {"_}"}};
+  CHECK(text(EnvFormat::sh, {made}) == "export A=\"a'b ${USER}_}\"\n");
+  CHECK(text(EnvFormat::csh, {made}) == "setenv A 'a'\\''b '\"$USER\"'_}' ;\n");
+  CHECK(text(EnvFormat::fish, {made}) == "set -gx A 'a\\'b '\"$USER\"'_}' ;\n");
+  EnvChange yields = made;
+  yields.yields = true;
+  CHECK(text(EnvFormat::sh, {yields}) == "export A=\"${A-a'b ${USER}_\\}}\"\n");
+  CHECK(text(EnvFormat::csh, {yields}).starts_with("if ( ! $?A ) setenv A "));
+  CHECK(text(EnvFormat::fish, {yields}).starts_with("set -q A; or set -gx A "));
+  EnvChange plain{"A", "$x`\"\\ }", ""};
+  plain.yields = true;
+  CHECK(text(EnvFormat::sh, {plain}) == "export A=\"${A-\\$x\\`\\\"\\\\ \\}}\"\n");
+  CHECK(text(EnvFormat::json, {plain}) == text(EnvFormat::json, {{"A", plain.value, ""}}));
+  for (const EnvFormat format : {EnvFormat::dotenv, EnvFormat::json, EnvFormat::lmod})
+    CHECK(
+        refusal(format, made).ends_with("cannot represent A: its value is known only in the job"));
+  EnvChange fixed = made;
+  fixed.fix = "--user NAME";
+  CHECK(render_env(EnvFormat::json, {fixed}, false).error().hint == "--user NAME, or --format sh");
+}
+
 TEST_CASE("a comment cannot end itself", "[render][env]") {
   const EnvChange change{"A", "x", "a\r\nexport B=1\\"};
   CHECK(text(EnvFormat::sh, {change}, true) == "# a  export B=1\nexport A=x\n");

@@ -2,8 +2,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "hpclaunch/hosts.h"
+#include "hpclaunch/late.h"
 #include "hpclaunch/text.h"
 #include "plan/cores/cores.h"
 #include "plan/devices/node_ranks.h"
@@ -142,6 +144,8 @@ struct Applying {
     const auto* text = value ? std::get_if<std::string>(&*value) : nullptr;
     if (text == nullptr) return;
     const std::string* old = settings.so_far(one.name);
+    if (facts.late && (old == nullptr || old == facts.env->find(one.name)))
+      return decide(one.name, Layer::profile_require, *text + stand_in_behind(one.name));
     if (old == nullptr || old->empty()) return decide(one.name, Layer::profile_require, *text);
     if (*old == *text || old->starts_with(*text + ":")) return;  // it is in front already
     decide(one.name, Layer::profile_require, *text + ":" + *old);
@@ -182,14 +186,33 @@ struct Applying {
   }
 
   void report() {
+    Facts known = facts;
+    known.late = false;
     const auto text = [&](const std::string& wanted) {
-      const Result<std::string> whole = expand(wanted, facts);
+      const Result<std::string> whole = expand(wanted, known);
       return whole ? *whole : wanted;
     };
     made.said.reports.push_back({rule.id, severity_from(rule.report->severity),
                                  text(rule.report->message), text(rule.report->fix)});
   }
 };
+
+// A job has variables, modules and libraries of its own.
+void note_outside(const Rule& rule, const Facts& facts, std::vector<OutsideRule>& found) {
+  const auto outside = [](const Test& test) {
+    return std::ranges::any_of(std::array{"env.", "library.", "module.", "value."},
+                               [&](const char* group) { return test.fact.starts_with(group); });
+  };
+  When of_job, others;
+  for (const Test& test : rule.when) (outside(test) ? of_job : others).push_back(test);
+  const bool sets = !rule.defaults.empty() || !rule.require.empty() || !rule.prepend.empty() ||
+                    !rule.unset.empty() || !rule.launch.empty() || rule.core_limit ||
+                    !rule.make_dirs.empty();
+  if (of_job.empty() || !(sets || !rule.batch.empty()) || !holds(others, facts)) return;
+  const bool now = holds(of_job, facts);
+  found.push_back(
+      {rule.id, now ? met(of_job, facts) : unmet(of_job, facts), now, !rule.batch.empty()});
+}
 
 void note_idle_rule(const Rule& rule, const Facts& facts, std::vector<IdleRule>& idle) {
   std::vector<std::string> names;
@@ -313,6 +336,7 @@ void add_placed_facts(const PlanInput& input, int nodes, const Placement& placem
 void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& units,
                  const Placement& placement, Settled& made, EnvSettings& settings) {
   if (input.profile == nullptr) return;
+  facts.late = input.job.later;
   if (late) {
     facts.values = input.env.values();
     for (const Setting& setting : settings.finish()) {
@@ -323,6 +347,7 @@ void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& un
   }
   for (const Rule& rule : input.profile->rules) {
     if (is_late(rule.when) != late) continue;
+    if (input.job.scheduler == "none") note_outside(rule, facts, made.said.outside);
     if (holds(rule.when, facts))
       Applying{input, rule, facts, units, placement, made, settings, met(rule.when, facts)}.all();
     else

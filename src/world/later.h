@@ -1,0 +1,21 @@
+#pragma once
+// A plan that is made before its job runs, for a text that a shell of the job runs.
+#include <string>
+
+#include "world/site.h"
+
+namespace hpclaunch::job {
+
+/// The batch system that the job will be of; nullptr: not known.
+const Scheduler* later_system(const Request& request, const Profile& profile);
+
+/// Stand-ins for what only the job knows of itself, where it was not typed.
+void make_late(const Request& request, const Profile& profile, JobFacts& facts);
+
+/// The shim of the hpclaunch that the job finds; "" where this machine's is the job's.
+std::string later_shim(const Request& request, const Site& site, const World& world);
+
+/// Moves what has stand-ins to Prepared::late; the plan gets what people read.
+void keep_late(const Request& request, const Site& site, Prepared& prepared);
+
+}  // namespace hpclaunch::job
