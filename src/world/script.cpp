@@ -299,6 +299,11 @@ std::string heading(const Draft& draft, const BatchRequest& wanted) {
   text += comment(fmt::format("Submit with: {} FILE", draft.system->submit));
   for (const auto& [directives, why] : draft.reasons)
     text += comment(fmt::format("{}: {}", directives, why));
+  if (draft.prepared)
+    for (const OutsideRule& one : draft.prepared->plan.explanation.outside)
+      if (one.of_script)
+        text += comment(fmt::format("Decided without the job's environment: rule {} {} ({})",
+                                    one.rule, one.holds ? "holds" : "does not hold", one.tests));
   return text;
 }
 

@@ -297,6 +297,8 @@ class Sites(Later):
         self.assertIn('export TORCHELASTIC_RUN_ID="$HPCLAUNCH_JOB"\n', text)
         self.assertIn('"${TRITON_CACHE_DIR-/tmp/$HPCLAUNCH_USER-cache-$HPCLAUNCH_JOB/triton}"\n', text)
         self.assertIn("# Decided without the job's environment: rule cray-libraries does not hold (env.CRAY_LD_LIBRARY_PATH set, and it is not)\n", text)
+        script = self.ok(hpclaunch("script", "--profile", "frontier", "-N", "2", "-A", "x", "-t", "1h", "--", "true", env=self.env())).out
+        self.assertIn("# Decided without the job's environment: rule ", script)
 
 
 if __name__ == "__main__":

@@ -311,6 +311,19 @@ class Words(Script):
     def test_plain_is_gone(self):
         self.refused(2, "script", "--plain", "--profile", "polaris", "--", "a", env=HERE, says=["--plain", "hpclaunch run --dry-run"])
 
+    def test_what_is_decided_here(self):
+        rules = [{"id": "by-variable", "when": {"env.MY_NETWORK": {"set": False}}, "batch": {"slurm": ["--network=x"]}, "why": "x",
+                  "source": "https://example.org", "checked": "2026-11-01"},
+                 {"id": "by-module", "when": {"module.fast": {"set": True}}, "batch": {"slurm": ["--constraint=y"]}, "why": "x",
+                  "source": "https://example.org", "checked": "2026-11-01"}]
+        profile = self.file("mine.json", json.dumps({"schema": 1, "name": "mine", "doc": "x", "scheduler": "slurm", "launcher": "slurm", "rules": rules,
+                                                     "nodes": [{"name": "n", "doc": "x", "use": "model", "packages": 1, "cores_per_numa": 4}]}))
+        text = self.script("--profile", profile, "-t", "1h")
+        self.assertIn("#SBATCH --network=x\n", text)
+        self.assertIn("# Decided without the job's environment: rule by-variable holds (env.MY_NETWORK is not set)\n", text)
+        self.assertIn("# Decided without the job's environment: rule by-module does not hold (module.fast set, and it is not)\n", text)
+        self.assertNotIn("Decided without", self.script("--profile", "polaris", "-t", "1h"))
+
     def test_names(self):
         for program, name in ((["python", "-u", "src/train_ddp.py"], "train_ddp"), (["./a.out"], "a"), (["torchrun"], "torchrun"), (["3d.py"], "job"),
                               (["a" * 40], "a" * 15)):
