@@ -85,6 +85,10 @@ bool is_loopback(std::string_view host) {
          host == "::1";
 }
 
+bool is_planned(const Launch& launch) {
+  return !launch.inner.empty() && launch.inner.front().text().ends_with("hpclaunch-shim");
+}
+
 bool is_tool(const Launch& launch) {
   static const std::set<std::string_view> kTools = {"hostname",
                                                     "nvidia-smi",

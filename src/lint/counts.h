@@ -24,5 +24,7 @@ const Launch* around(const Script& script, const Launch& launch);
 bool is_loopback(std::string_view host);
 /// The program is a small tool whose placement does not matter: hostname, nvidia-smi, mkdir.
 bool is_tool(const Launch& launch);
+/// The program is hpclaunch-shim: each rank gets its place and its devices from HPCLAUNCH_PLAN.
+bool is_planned(const Launch& launch);
 
 }  // namespace hpclaunch::lint

@@ -141,7 +141,7 @@ void global_rank(const Script& script, Findings& findings) {
 }
 
 void constants(const Script& script, const Launch& launch, Findings& findings) {
-  if (!several_ranks(script, launch)) return;
+  if (!several_ranks(script, launch) || is_planned(launch)) return;
   const long ranks = ranks_of(script, launch);
   for (const char* name : {"RANK", "LOCAL_RANK"}) {
     const Setting* const one = script.given(name, launch);

@@ -237,6 +237,7 @@ void own_devices(Span span, Findings& findings) {
 
 // The ranks may be Python: the program is unknown or a script, or the line has python, a container or torchrun in it.
 bool may_be_python(const Script& script, const Launch& launch) {
+  if (is_planned(launch)) return false;
   if (launch.inner.empty() || !launch.inner.front().value.known() ||
       launch.inner.front().text().ends_with("sh"))
     return true;

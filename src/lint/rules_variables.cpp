@@ -52,6 +52,10 @@ void check_setting(const Script& script, const Setting& setting, bool used, Find
                     (script.by_name.contains(found.fix) ||
                      script.shell.at(setting.value_span).find(found.fix) != std::string::npos);
   if (both) return;
+  // What hpclaunch prints has the names that a site's libraries read.
+  if (found.id == knowledge::kOldVariable && found.severity == Severity::note &&
+      script.by_name.contains("HPCLAUNCH_PLAN"))
+    return;
   const Span span = found.id == knowledge::kBadValue && !setting.value_span.empty()
                         ? setting.value_span
                         : setting.name_span;

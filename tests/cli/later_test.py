@@ -300,6 +300,27 @@ class Sites(Later):
         script = self.ok(hpclaunch("script", "--profile", "frontier", "-N", "2", "-A", "x", "-t", "1h", "--", "true", env=self.env())).out
         self.assertIn("# Decided without the job's environment: rule ", script)
 
+    def test_every_text_of_every_site_passes_our_checks(self):
+        """lint, and bash -n and shellcheck where they are."""
+        sites = [name[:-len(".json")] for name in sorted(os.listdir(os.path.join(ROOT, "profiles", "site")))]
+        made = []
+        for site in sites:
+            for nodes in (("-N", "1"), ("-N", "2")):
+                for command in (("script", "-t", "1h", "-A", "abc"), ("run", "--dry-run"), ("env",)):
+                    done = hpclaunch(*command, "--profile", site, *nodes, "--", "python3", "train.py", env=clean_env(HOME="/home/me", USER="laptop"))
+                    if "was retired" in done.err:
+                        continue
+                    self.ok(done)
+                    self.assertNotRegex(done.out, "laptop|cache-0", site)
+                    kind = "#!/bin/sh\n" if command[0] == "env" else ""
+                    made.append(self.file("%s-%s-%s.sh" % (site, nodes[1], command[0]), kind + done.out))
+        self.assertGreater(len(made), 100)
+        done = self.ok(hpclaunch("lint", *made))
+        self.assertEqual((done.out, done.err), ("no findings in %d files\n" % len(made), ""))
+        for path in made:
+            self.ok(execute([need("bash"), "-n", path]))
+        self.ok(execute([need("shellcheck"), "--severity=style", *made]))
+
 
 if __name__ == "__main__":
     support.main()
