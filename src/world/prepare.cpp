@@ -359,6 +359,7 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
 }
 
 Request before_the_job(Request request) {
+  request.profile.clear();
   request.hostfile.clear();
   request.topology.clear();
   request.env_files.clear();
