@@ -77,16 +77,13 @@ void measure(const RunArgs& args, const Prepared& prepared, job::RunRecord& reco
   if (!written) report(session, written.error());
 }
 
-// Until the job has ended; fills `record` on the way.
-int launch(const RunArgs& args, Session& session, Prepared& prepared, job::RunRecord& record) {
+Result<Prepared> prepared_for(const RunArgs& args, const Session& session) {
   const Purpose purpose = args.dry_run ? Purpose::show : Purpose::start;
   Request request = args.launch;
   request.profile_start = !args.profile_start.empty();
   if (!args.dry_run && !(request.job_id.empty() && request.user.empty()))
-    return fail(record,
-                Error{ErrorKind::usage, "--job-id and --user are for texts: they need --dry-run",
-                      "--dry-run, or omit them"},
-                session);
+    return Error{ErrorKind::usage, "--job-id and --user are for texts: they need --dry-run",
+                 "--dry-run, or omit them"};
   if (args.dry_run) {
     request.stage = {};
     request.mps = "off";
@@ -95,15 +92,19 @@ int launch(const RunArgs& args, Session& session, Prepared& prepared, job::RunRe
   Result<Prepared> made = job::prepare(request, job::this_world(session.env), purpose);
   if (made && !args.dry_run && !any_from(Severity::error, made->diagnostics))
     made = job::with_container_tried(*std::move(made));
-  if (!made) return fail(record, made.error(), session);
-  prepared = std::move(*made);
+  if (made && args.compare) {
+    const std::vector<Diagnostic> found = args.compare(*made);
+    made->diagnostics.insert(made->diagnostics.begin(), found.begin(), found.end());
+  }
+  return made;
+}
+
+// Until the job has ended; fills `record` on the way.
+int launch(const RunArgs& args, Session& session, const Prepared& prepared,
+           job::RunRecord& record) {
   record.plan = &prepared.plan;
   record.command = prepared.plan.launch.command;
   record.argv = prepared.argv;
-  if (args.compare) {
-    const std::vector<Diagnostic> found = args.compare(prepared);
-    prepared.diagnostics.insert(prepared.diagnostics.begin(), found.begin(), found.end());
-  }
   report(session, prepared.diagnostics);
   if (any_from(Severity::error, prepared.diagnostics) && !args.launch.force)
     return fail(record, stopped(args.dry_run ? "no script" : "not started"), session);
@@ -119,7 +120,8 @@ int launch(const RunArgs& args, Session& session, Prepared& prepared, job::RunRe
   if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));
   const Result<sys::Ending> ending = job::start(prepared, stage_lines(session), record.attempts);
   if (!ending) return fail(record, ending.error(), session);
-  if (request.profile_start && !record.attempts.empty()) measure(args, prepared, record, session);
+  if (!args.profile_start.empty() && !record.attempts.empty())
+    measure(args, prepared, record, session);
   return ending->status;
 }
 
@@ -136,10 +138,11 @@ int run(const RunArgs& args, Session& session) {
     if (const Status good = job::check_file("--profile-start", times); !good)
       return report(session, good.error());
   job::RunRecord record;
-  Prepared prepared;
   record.command = args.launch.command;
   record.started = sys::wall_clock();
-  const int status = record.status = launch(args, session, prepared, record);
+  const Result<Prepared> prepared = prepared_for(args, session);
+  const int status = record.status =
+      prepared ? launch(args, session, *prepared, record) : fail(record, prepared.error(), session);
   record.ended = sys::wall_clock();
   if (!reports) return status;
   const Status written = job::write_file("--report", file, job::run_record_json(record));

@@ -194,9 +194,9 @@ std::string later_shim(const Request& request, const Site& site, const World& wo
   return here ? "" : stand_in(kLibexec) + "/hpclaunch-shim";
 }
 
-void keep_late(const Request& request, const Site& site, Prepared& prepared) {
+Prepared with_late(const Request& request, const Site& site, Prepared prepared) {
   Plan& plan = prepared.plan;
-  if (!plan.hosts.later) return;
+  if (!plan.hosts.later) return prepared;
   Late& late = prepared.late;
   late.system = later_system(request, *site.profile());
   if (late.system != nullptr) late.job = fmt::format("{} job", late.system->title);
@@ -229,6 +229,7 @@ void keep_late(const Request& request, const Site& site, Prepared& prepared) {
     for (Diagnostic& one : *list) show(one.message), show(one.fix);
   for (IdleRule& one : plan.explanation.idle) show(one.needs);
   for (OutsideRule& one : plan.explanation.outside) show(one.tests);
+  return prepared;
 }
 
 namespace {

@@ -15,7 +15,7 @@ void make_late(const Request& request, const Profile& profile, JobFacts& facts);
 /// The shim of the hpclaunch that the job finds; "" where this machine's is the job's.
 std::string later_shim(const Request& request, const Site& site, const World& world);
 
-/// Moves what has stand-ins to Prepared::late; the plan gets what people read.
-void keep_late(const Request& request, const Site& site, Prepared& prepared);
+/// With what has stand-ins in Prepared::late; the plan has what people read.
+Prepared with_late(const Request& request, const Site& site, Prepared prepared);
 
 }  // namespace hpclaunch::job

@@ -352,10 +352,9 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
     prepared.useful_stage = useful_stage(request, means->site, *world);
   prepared.stage = std::move(stage->stage);
   prepared.diagnostics = std::move(diagnostics);
-  keep_late(request, means->site, prepared);
   prepared.max_restarts = request.max_restarts.value_or(0);
   if (prepared.max_restarts > 0) prepared.means = means;
-  return prepared;
+  return with_late(request, means->site, std::move(prepared));
 }
 
 Request before_the_job(Request request) {
