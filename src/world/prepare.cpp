@@ -358,15 +358,11 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
 }
 
 Request before_the_job(Request request) {
-  request.profile.clear();
-  request.hostfile.clear();
-  request.topology.clear();
+  for (std::string* text : {&request.profile, &request.hostfile, &request.topology, &request.signal,
+                            &request.ends_in, &request.conda, &request.venv})
+    text->clear();
   request.env_files.clear();
   request.env.clear();
-  request.signal.clear();
-  request.ends_in.clear();
-  request.conda.clear();
-  request.venv.clear();
   request.stage = {};
   request.container = {};
   return request;

@@ -175,6 +175,7 @@ OPTIONS = {
     "--container": (["/x.sif"], "holds", {"files": ["/x.sif"], "programs": ["apptainer"]}), "--container-engine": (["podman"], "without an image"),
     "--container-bind": (["/a"], "without an image"), "--stage": (["copy"], "holds", {"env": {"CONDA_PREFIX": "/c"}, "files": ["/c/conda-meta/history"]}),
     "--stage-from": (["/x"], "same"), "--stage-to": (["/x"], "same"), "--stage-timeout": (["5"], "same"), "--stage-keep": ([], "same"), "--agent": ([], "same"),
+    "--job-id": (["7"], "holds"), "--user": (["u"], "holds"),
     "--for": (["jax"], "holds"), "--dry-run": ([], "--dry-run"), "--verbose": ([], "--verbose"), "--preflight": ([], "--preflight"),
     "--profile-start": ([], "holds"), "--force": ([], "holds"), "--show-secrets": ([], "--show-secrets"), "--help": ([], "--help"), "-m": (["train"], "-m"),
 }
@@ -201,7 +202,7 @@ class EveryOption(InAWorld):
                     continue
                 path = self.file("same/site.json", json.dumps({**site, "expect": [{"name": "one", **case}]}))
                 made = hpclaunch("profile", "test", "--plan", "one", "--format", "json", path, env=self.env)
-                real = hpclaunch("plan", "--json", "--profile", path, *typed, "--", "python", "train.py", env={**self.env, "USER": "user"})
+                real = hpclaunch("plan", "--json", "--profile", path, *typed, "--user", "user", "--job-id", "0", "--", "python", "train.py", env={**self.env, "USER": "user"})
                 self.assertIn(real.status, (0, 1), str(real))
                 self.assertEqual(*(EveryCase.decided(json.loads(done.out)) for done in (self.ok(made), real)))
 
@@ -240,9 +241,12 @@ class EveryCase(Test):
                 with self.subTest(site, case=case["name"]):
                     here = support.clean_env(**{"HPCLAUNCH_PROFILE_PATH": "", "XDG_CONFIG_HOME": self.folder + "/none", "USER": "user", **env})
                     made = hpclaunch("profile", "test", "--plan", case["name"], "--format", "json", site, env=here)
-                    real = hpclaunch("plan", "--json", "--profile", site, *case["options"], "--", *case.get("program", ["python", "train.py"]), env=here)
+                    real = hpclaunch("plan", "--json", "--profile", site, *case["options"], "--user", env.get("USER", "user"), "--job-id", "0", "--", *case.get("program", ["python", "train.py"]), env=here)
                     self.assertIn(real.status, (0, 1), str(real))
-                    one, other = (self.decided(json.loads(re.sub("mps-[0-9]+-KEY", "mps-KEY", done.out))) for done in (self.ok(made), real))
+                    one, other = (self.decided(json.loads(re.sub(r"mps-([0-9]+|\$UID)-KEY", "mps-KEY", done.out))) for done in (self.ok(made), real))
+                    late = {setting["name"] for setting in other["env"] if re.search(r"\$\w", str(setting["value"]))}  # found in the job
+                    for plan in (one, other):
+                        plan["env"] = [setting for setting in plan["env"] if setting["name"] not in late]
                     for key in one:
                         self.assertEqual(one[key], other[key], key)
                     self.assertEqual(list(one), list(other))
