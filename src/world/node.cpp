@@ -88,15 +88,17 @@ void keep_to_own_mask(const World& world, Topology& node) {
 
 // `counts`: CPUs of each host, as the batch system counts them; `whole`: the hardware threads of a
 // job with all of a node. Slurm counts hardware threads or cores, as the site configures it: where
-// cores have several threads, equal counts may be whole nodes, and are taken for that (result
-// empty).
+// cores have several threads, equal counts of as many as there are cores may be whole nodes, and are
+// taken for that (result empty).
 std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const Topology& node) {
   const bool part = std::ranges::any_of(counts, [&](int count) { return count < whole; });
   const bool threads =
       std::ranges::any_of(node.cores, [](const Core& core) { return core.pus.count() > 1; });
   const bool alike =
       std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
-  return part && !(threads && alike) ? counts : std::vector<int>();
+  const auto cores = std::ranges::count_if(
+      node.cores, [&](const Core& core) { return core.pus.intersects(node.allowed); });
+  return part && !(threads && alike && counts.front() >= cores) ? counts : std::vector<int>();
 }
 
 }  // namespace

@@ -187,7 +187,17 @@ class Slurm(Job):
         self.assertEqual(self.parts(plan), [(4, [None, None]), (8, [None, None])])
         done = self.ok(hpclaunch("explain", "--profile", "none", "--launcher", "slurm", *SMT, "--ppn", "2", "cpu-bind", env=env))
         self.assertIn("2 hardware threads", " ".join(done.out.split()))
-        self.assertEqual(self.plan("--ppn", "2", env=self.slurm(SLURM_JOB_CPUS_PER_NODE="52(x2)"), launcher="slurm", node=SMT)["bind_via"], "launcher")
+        self.assertEqual(self.plan("--ppn", "2", env=self.slurm(SLURM_JOB_CPUS_PER_NODE="104(x2)"), launcher="slurm", node=SMT)["bind_via"], "launcher")
+
+    def test_fewer_cpus_than_cores_are_a_part(self):
+        """Equal counts may be whole nodes that Slurm counts by cores; never where they are below the number of cores."""
+        node = ["--topology", support.machine("documented/dgx-h100.xml")]  # 112 cores, 224 hardware threads
+        for cpus, granted in ((8, 8), (110, 110), (112, None), (224, None)):
+            plan = self.plan("--ppn", "4", env=self.slurm(SLURM_JOB_CPUS_PER_NODE="%d(x2)" % cpus), launcher="slurm", node=node)
+            self.assertEqual([one["granted"] for one in plan["classes"]], [granted], cpus)
+            self.assertEqual(plan["bind_via"], "none" if granted else "launcher")
+            threads = [one["value"] for one in plan["env"] if one["name"] == "OMP_NUM_THREADS"]
+            self.assertEqual(threads, [{8: "1", 110: {"per_rank": [["14", "14", "14", "13"]]}}.get(cpus, "28")])
 
     def het(self, **extra):
         return self.slurm("n[1-2]", SLURM_HET_SIZE="2", SLURM_JOB_NODELIST_HET_GROUP_0="n[1-2]", SLURM_JOB_NODELIST_HET_GROUP_1="g[1-4]",
