@@ -54,6 +54,7 @@ Result<std::string> find_python(const std::string& path, const std::string& what
                                 const World& world) {
   for (const char* name : {"python", "python3"})
     if (Result<std::string> found = world.find_program(name, path)) return found;
+  if (world.made_up()) return std::string("python");  // as a case's program, of its job
   return Error{ErrorKind::program_not_found,
                fmt::format("{}: no python or python3 found in PATH", what),
                "activate an environment first: --venv DIR, --conda NAME or --module NAME"};
@@ -102,14 +103,14 @@ Result<Request> spelled_out(Request request, const World& world, Diagnostics& di
     return Error{ErrorKind::usage, "-m needs the name of a Python module", "-m MODULE"};
   if (!module && !request.python && !needs_python(command.front(), path, world)) return request;
   const std::string what = module ? "-m " + command[1] : command.front();
-  if (request.python && !module && request.stage.method.empty())
+  if (request.python && !module && request.stage.method.empty() && !world.made_up())
     if (const auto script = world.read_file(command.front(), kMostOfProgram); !script)
       return Error{ErrorKind::program_not_found, script.error().message, script.error().hint};
   const bool contained = !request.container.image.empty();  // the image's own, found inside
   Result<std::string> python =
       contained ? Result<std::string>("python3") : find_python(path, what, world);
   if (!python) return python.error();
-  if (!request.python)
+  if (!request.python && !world.made_up())
     diagnostics.push_back(
         {"python-added", Severity::note, fmt::format("{} is started with {}", what, *python), ""});
   command.insert(command.begin(), *std::move(python));

@@ -132,6 +132,13 @@ class World(InAWorld):
         node_file = {"PBS_JOBID": "5.pbs", "PBS_NODEFILE": "/var/n"}
         self.passes({"options": ["--ppn", "2"], "env": node_file, "files": {"/var/n": "x1\nx2\n"}, "set": {"MASTER_ADDR": "x1", "WORLD_SIZE": "4"}}, pbs)
 
+    def test_python_programs(self):
+        """The job has a Python; what a case says of one is taken."""
+        for program, command in ((["-m", "train"], ["python", "-m", "train"]), (["python", "x.py"], ["python", "x.py"]), (["x.py"], ["x.py"])):
+            self.assertEqual(self.plan_of({"options": ["-N", "1"], "program": program})["command"], command)
+        there = {"options": ["-N", "1"], "env": {"PATH": "/opt/bin"}, "files": ["/opt/bin/python3"], "program": ["-m", "train"]}
+        self.assertEqual(self.plan_of(there)["command"], ["/opt/bin/python3", "-m", "train"])
+
     def test_what_a_case_cannot_know(self):
         for options, says in ((["--topology", "/x.json"], "--topology"), (["--profile", "none"], "--profile none"), (["--dry-run"], "--dry-run"),
                               (["--preflight"], "--preflight"), (["--signal", "USR1@60"], "end of the allocation"), (["--nonesuch"], "--nonesuch"),

@@ -324,6 +324,14 @@ class Words(Script):
         self.assertIn("# Decided without the job's environment: rule by-module does not hold (module.fast set, and it is not)\n", text)
         self.assertNotIn("Decided without", self.script("--profile", "polaris", "-t", "1h"))
 
+    def test_remarks_are_about_the_job(self):
+        """Not about this machine, which has no allocation and perhaps no Python."""
+        for program in (["-m", "train"], ["x.py"], ["python3", "x.py"]):
+            done = self.ok(hpclaunch("script", "--profile", "polaris", "-N", "1", "-t", "1h", "-A", "P", "--", *program, env=HERE))
+            self.assertEqual(done.err, "")
+        done = self.ok(hpclaunch("script", "--profile", "polaris", "-t", "1h", "-A", "P", "--", "torchrun", "x.py", env=HERE), 2)
+        self.has(done, "torchrun starts ranks itself", "hpclaunch run -- python x.py")
+
     def test_names(self):
         for program, name in ((["python", "-u", "src/train_ddp.py"], "train_ddp"), (["./a.out"], "a"), (["torchrun"], "torchrun"), (["3d.py"], "job"),
                               (["a" * 40], "a" * 15)):
