@@ -2,6 +2,8 @@
 //
 // Sources of the version texts: runs of MPICH 4.0.2 and 4.2.1, Open MPI 4.1.4 and 5.0.7, PRRTE 3.0.8,
 // flux-core 0.88.0 and Slurm 24.11; for Intel MPI and PALS their documentation and reports.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
