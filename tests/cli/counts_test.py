@@ -18,16 +18,27 @@ class Counts(Test):
         self.file("bin/srun", "#!/bin/sh\nexit 3\n", 0o755)
 
 
+    def counted(self, *words, env):
+        """The run under callgrind, and its instructions."""
+        counts = os.path.join(self.folder, "callgrind")
+        done = execute([need("valgrind"), "--tool=callgrind", "--callgrind-out-file=" + counts, support.HPCLAUNCH, *words], env=env)
+        with open(counts) as file:
+            return done, next(int(line.split()[1]) for line in file if line.startswith(("summary:", "totals:")))
+
+
 class Large(Counts):
     def instructions(self, nodes):
-        """Of a dry run in a Slurm job with a compressed list of so many nodes, as callgrind counts them."""
-        counts = os.path.join(self.folder, "callgrind")
+        """Of a dry run in a Slurm job with a compressed list of so many nodes."""
         env = clean_env(PATH=self.bin, SLURM_JOB_ID="1", SLURM_JOB_NUM_NODES=str(nodes), SLURM_JOB_NODELIST="n[000001-%06d]" % nodes)
-        done = execute([need("valgrind"), "--tool=callgrind", "--callgrind-out-file=" + counts, support.HPCLAUNCH,
-                        "run", "--dry-run", "--profile", "frontier", "--ppn", "8", "--", "/bin/true"], env=env)
+        done, count = self.counted("run", "--dry-run", "--profile", "frontier", "--ppn", "8", "--", "/bin/true", env=env)
         self.assertIn("--nodes=%d" % nodes, done.out)
-        with open(counts) as file:
-            return next(int(line.split()[1]) for line in file if line.startswith(("summary:", "totals:")))
+        return count
+
+    def test_many_ranks_on_a_node_cost_the_same_each(self):
+        """Nothing compares each rank with all others."""
+        node = ["--profile", "none", "--topology", machine("documented/dgx-h100.xml"), "--launcher", "local"]
+        counts = [self.counted("plan", *node, "--oversubscribe", "-n", str(ranks), "--", "/bin/true", env=clean_env())[1] for ranks in (1000, 2000, 4000)]
+        self.assertLess(counts[2] - counts[1], 2.5 * (counts[1] - counts[0]))
 
     def test_no_json_library_reads_what_is_compiled_in(self):
         """Profiles are read by our own reader, which takes a fifth of the time, without their cases; what is known of programs is searched as it is."""

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "hpclaunch/text.h"
 #include "plan/cores/cores.h"
@@ -113,14 +114,17 @@ Topology threads_by_rule(const PlanInput& input, Facts facts, const Units& units
 // Where some rank has fewer cores than an equal share of those near its device, divided by all ranks that run there.
 void report_small_share(const PlanInput& input, const Units& units, NodeRanks& result) {
   const int usable = cores_of(input.node, input.node.allowed).count();
+  std::set<int> judged;  // units: what follows is the same for all ranks of one
   for (std::size_t r = 0; r < result.ranks.size(); ++r) {
     const int unit = result.assigned[r];
+    if (judged.contains(unit)) continue;
     const bool anywhere = unit < 0 || units.list[unit].pus.empty();
     const CpuSet near =
         (anywhere ? input.node.all_pus() : units.list[unit].pus) & input.node.allowed;
     const auto there = [&](const RankPlan& rank) { return rank.cpus.intersects(near); };
-    const auto sharing = static_cast<int>(std::ranges::count_if(result.ranks, there));
     if (!there(result.ranks[r])) continue;
+    judged.insert(unit);
+    const auto sharing = static_cast<int>(std::ranges::count_if(result.ranks, there));
     const int cores = cores_of(input.node, near).count();
     const int share = cores / sharing;
     const auto poorest = std::ranges::min_element(
