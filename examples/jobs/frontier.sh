@@ -3,6 +3,7 @@
 # Written by: hpclaunch script --profile frontier -N 2 -t 1h -- python3 train_ddp.py
 # Submit with: sbatch FILE
 # --network=disable_rdzv_get: alt_read needs an allocation whose network has no rendezvous get
+# Decided without the job's environment: rule alt-read-allocation holds (value.FI_CXI_RDZV_PROTO = alt_read)
 #SBATCH --network=disable_rdzv_get
 #SBATCH -N 2
 #SBATCH -t 01:00:00
