@@ -2,7 +2,7 @@
 # marenostrum5: 2 nodes, at most 01:00:00, queue acc_ehpc, 8 ranks
 # Written by: hpclaunch script --profile marenostrum5 -N 2 -t 1h -- python3 train_ddp.py
 # Submit with: sbatch FILE
-# --gres=gpu:4: jobs of hpclaunch take whole nodes, with their 4 GPUs
+# --gres=gpu:4: a job gets the GPUs that it asks for, and the CPUs that go with them: 20 each
 # --ntasks-per-node=4, -c 20: the 80 CPUs of a node: the site requires 20 for each GPU
 #SBATCH --gres=gpu:4
 #SBATCH --ntasks-per-node=4

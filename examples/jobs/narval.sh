@@ -2,10 +2,9 @@
 # narval: 2 nodes, at most 01:00:00, 8 ranks
 # Written by: hpclaunch script --profile narval -N 2 -t 1h -- python3 train_ddp.py
 # Submit with: sbatch FILE
-# --gpus-per-node=a100:4: whole nodes, by the GPU's model: without it a job may be refused or start on another
-# model
-# --ntasks-per-node=4, -c 12, --mem=0: a job gets the cores that it asks for and 256 MB with each; --mem=0 is
-# all memory of the node
+# --gpus-per-node=a100:4: by the GPU's model: without it a job may be refused or start on another model
+# --ntasks-per-node=4, -c 12, --mem=0: a job gets the cores that it asks for and 256 MB with each: memory goes
+# with GPUs or cores, and 0 is all of a whole node
 #SBATCH --gpus-per-node=a100:4
 #SBATCH --ntasks-per-node=4
 #SBATCH -c 12

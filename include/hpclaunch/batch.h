@@ -18,8 +18,7 @@ namespace hpclaunch::job {
 struct BatchRequest {
   std::string scheduler;  ///< "pbs", "slurm", ...
   std::string time;       ///< as parse_time_limit takes it
-  std::string account, queue, filesystems, constraint, name;
-  std::string output;                  ///< file of the job's output
+  JobOptions job;
   std::vector<std::string> run_words;  ///< options of `hpclaunch run` in the script
   std::vector<std::string> typed;      ///< the whole command line, for a comment
 };
@@ -27,7 +26,7 @@ struct BatchRequest {
 struct BatchScript {
   std::string text;
   const Scheduler* scheduler = nullptr;
-  std::string output;  ///< as the batch system was told; "" for its own choice
+  std::string output, error;  ///< as the batch system was told; "" for its own choice
   std::vector<Diagnostic> diagnostics;
 };
 

@@ -57,7 +57,9 @@ struct PlanInput {
   /// Granted hardware threads on each host, all >= 1, where nodes are granted in part; empty: whole nodes,
   /// or unknown. Used only with `part_of_node`.
   std::vector<int> granted;
-  std::string granted_why;  ///< "SLURM_JOB_CPUS_PER_NODE=2,8"
+  std::string granted_why;      ///< "SLURM_JOB_CPUS_PER_NODE=2,8"
+  bool job_part = false;        ///< outside a job: one is to be asked for with a part of each node
+  std::string job_memory = {};  ///< and so much memory of it, "124G"; "": as it comes
   EnvSnapshot env;
   std::map<std::string, std::string> libraries = {};  ///< library.NAME of the profile's conditions
   bool as_root = false;                               ///< user 0 starts the job

@@ -104,6 +104,15 @@ struct ServiceCores {
   std::vector<When> when;  ///< the job uses it when one of them holds; empty: always
 };
 
+/// Nodes that jobs share: what a job on a part of one asks for. A model without has nodes that are given whole.
+struct Share {
+  int cores = 0;            ///< per device; 0: jobs have all devices of a node
+  bool exact = false;       ///< a job with devices gets no other number of cores
+  long memory_mb = 0;       ///< per device; 0: not asked for
+  long core_memory_mb = 0;  ///< per core of a job without devices; 0: not asked for
+  std::vector<int> counts;  ///< devices that a part may have; empty: any number
+};
+
 struct NodeModel {
   std::string name;
   std::string doc;
@@ -113,7 +122,8 @@ struct NodeModel {
   std::string reserved_why;
   std::vector<ServiceCores> services;  ///< used by a service only while it runs
   bool live = false;  ///< locality is not published: inside a job the node itself is asked
-  When when;          ///< chosen when it holds and --node-type was not typed
+  std::optional<Share> share;
+  When when;  ///< chosen when it holds and --node-type was not typed
   Origin origin;
 };
 
@@ -241,6 +251,7 @@ struct Queue {
   int least_nodes = 1, most_nodes = 0;       ///< most: 0 for no limit
   long least_seconds = 0, most_seconds = 0;  ///< most: 0 for no limit
   std::vector<std::string> node_types;       ///< for jobs on one of these alone; empty: on any
+  std::optional<Share> share;                ///< of jobs that name it, in place of the node's
   Origin origin;
 };
 

@@ -44,6 +44,25 @@ struct SiteContainer {
   Origin origin;
 };
 
+/// What is asked of a batch system for a job; "", 0 and empty: nothing.
+struct JobOptions {
+  int nodes = 1;
+  long seconds = 0;
+  std::string account;
+  std::string queue;
+  std::string queue_option;  ///< instead of the system's own, as in "-q"
+  std::string name;
+  std::string output, error;  ///< files
+  std::string filesystems;
+  std::string constraint;
+  int devices = 0;                         ///< on each node
+  std::string memory;                      ///< of each node: "124G"
+  std::string dependency, array, exclude;  ///< in the system's own words
+  std::string reservation;                 ///< its name
+  std::string mail;                        ///< address
+  std::vector<std::string> batch;          ///< each a directive, as it is
+};
+
 /// Each field is one option of `hpclaunch run`; nullopt, "" and empty lists: not typed.
 struct Request {
   std::optional<int> nodes;
@@ -90,6 +109,9 @@ struct Request {
   bool agent = false;               ///< one process per node that owns the node
   std::vector<std::string> frameworks;  ///< --for NAME, in order
   bool force = false;                   ///< start in spite of errors, and outside an allocation
+  std::optional<int> job_devices;       ///< --gpus: what a job is to ask for on each node
+  std::string job_memory;               ///< --mem
+  std::string job_queue;                ///< --queue
 
   std::vector<std::string> module_folders;  ///< --module-use, in order
   std::vector<std::string> modules;         ///< --module, in order

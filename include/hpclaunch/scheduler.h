@@ -37,7 +37,8 @@ struct TimeLeft {
       since;  ///< `seconds` count from this local time ("Sat Nov 21 13:12:27 2026"); "": now
 };
 
-/// How a system's batch script spells options: the text of a directive, with {} for the value; "": it has none.
+/// How a system's batch script spells options: the text of a directive, with {} for the value; "": it has none. One that
+/// begins with ':' is added to the value of `nodes`, one with '[' to that of `name`.
 struct Directives {
   std::string_view sentinel = {};  ///< what each line begins with: "#PBS "
   std::string_view nodes = {};
@@ -48,9 +49,18 @@ struct Directives {
   std::string_view name = {};
   std::string_view output = {};
   std::string_view filesystems = {};
-  std::string_view constraint = {};  ///< one that begins with ':' is part of `nodes`
-  std::string_view always = {};      ///< needs no value
-  std::string_view spread = {};      ///< each node another host, where no profile says how
+  std::string_view constraint = {};
+  std::string_view devices = {};  ///< on each node
+  std::string_view memory = {};   ///< of each node, of "124G"
+  std::string_view dependency = {};
+  std::string_view array = {};
+  std::string_view reservation = {};
+  std::string_view exclude = {};
+  std::string_view mail = {};
+  std::string_view error = {};
+  std::string_view always = {};  ///< needs no value
+  std::string_view join = {};    ///< the same, where no file for errors is named
+  std::string_view spread = {};  ///< each node another host, where no profile says how
 };
 
 /// The options of a batch system's directives, as its manual page lists them, separated by blanks.
@@ -199,21 +209,11 @@ std::optional<long> parse_duration(std::string_view text);
 /// meant: batch systems differ about bare numbers and "30:00".
 Result<long> parse_time_limit(const std::string& text);
 
+/// "124G", "32000M" of 1024 KiB, ... Errors: `usage`.
+Status check_memory(const std::string& text);
+
 /// "1:30:00"
 std::string clock_text(long seconds);
-
-/// What is asked of a batch system for a job; "" and 0: nothing.
-struct JobOptions {
-  int nodes = 1;
-  long seconds = 0;
-  std::string account;
-  std::string queue;
-  std::string queue_option;  ///< instead of the system's own, as in "-q"
-  std::string name;
-  std::string output;
-  std::string filesystems;
-  std::string constraint;
-};
 
 /// Each as a directive without its sentinel, and as the submit command takes it. Errors: `unsupported` for an option
 /// that the system does not have, `usage` for a value that cannot stand in a directive.

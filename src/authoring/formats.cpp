@@ -1,5 +1,6 @@
 // Results of `validate` and `test` as text, JSON, JUnit XML and GitHub annotations.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -175,6 +176,30 @@ std::string node_text(const NodeModel& node) {
         t.devices.front().model.empty() ? t.devices.front().vendor : t.devices.front().model);
   if (!t.nics.empty()) text += fmt::format(", {}", counted(t.nics.size(), "NIC"));
   return text;
+}
+
+std::string share_text(const std::optional<Share>& share) {
+  if (!share) return "";
+  std::string text;
+  if (share->cores > 0)
+    text = fmt::format("{}{} with each device", counted(share->cores, "core"),
+                       share->memory_mb > 0 ? fmt::format(", {} MiB", share->memory_mb) : "");
+  if (share->core_memory_mb > 0)
+    text += fmt::format("{}{} MiB with each core of a job without devices",
+                        text.empty() ? "" : "; ", share->core_memory_mb);
+  if (!share->counts.empty()) text += fmt::format("; {} devices", fmt::join(share->counts, " or "));
+  return text;
+}
+
+nlohmann::ordered_json share_json(const std::optional<Share>& share) {
+  nlohmann::ordered_json object;
+  if (!share) return object;
+  if (share->cores > 0) object["cores"] = share->cores;
+  if (share->exact) object["exact"] = true;
+  if (share->memory_mb > 0) object["memory_mb"] = share->memory_mb;
+  if (share->core_memory_mb > 0) object["core_memory_mb"] = share->core_memory_mb;
+  if (!share->counts.empty()) object["devices"] = share->counts;
+  return object;
 }
 
 }  // namespace hpclaunch::authoring

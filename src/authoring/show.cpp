@@ -99,11 +99,11 @@ void describe(const NodeModel& node, Shown& out) {
   if (const std::string cpus = node.reserved.to_list(); !cpus.empty())
     out.add("reserved", "reserved", fmt::format("CPUs {}: {}", cpus, node.reserved_why),
             {{"cpus", cpus}, {"why", node.reserved_why}});
-  for (const ServiceCores& service : node.services) {
-    const std::string cpus = service.pus.to_list();
-    out.line("service", fmt::format("{} on CPUs {}: {}", service.name, cpus, service.why));
-    out.object["services"].push_back(
-        {{"name", service.name}, {"cpus", cpus}, {"why", service.why}});
+  out.add("shared", "share", share_text(node.share), share_json(node.share));
+  for (const ServiceCores& one : node.services) {
+    const std::string cpus = one.pus.to_list();
+    out.line("service", fmt::format("{} on CPUs {}: {}", one.name, cpus, one.why));
+    out.object["services"].push_back({{"name", one.name}, {"cpus", cpus}, {"why", one.why}});
   }
   out.object["topology"] = Json::parse(topology_to_json(node.topology), nullptr, false);
 }
@@ -123,13 +123,13 @@ void describe(const Stack& stack, Shown& out) {
 }
 
 void describe(const Queue& queue, Shown& out) {
-  constexpr long kMinute = 60;
   const auto range = [](long low, long high) { return Json{low, high != 0 ? Json(high) : Json()}; };
   out.add("option", "option", queue.option);
   out.line("takes", limits_text(queue));
   out.add("node types", "node_types", joined(queue.node_types, ", "), queue.node_types);
+  out.add("shared", "share", share_text(queue.share), share_json(queue.share));
   out.object["nodes"] = range(queue.least_nodes, queue.most_nodes);
-  out.object["minutes"] = range(queue.least_seconds / kMinute, queue.most_seconds / kMinute);
+  out.object["minutes"] = range(queue.least_seconds / 60, queue.most_seconds / 60);
 }
 
 void describe(const DeviceMode& mode, Shown& out) {

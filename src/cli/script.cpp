@@ -19,19 +19,31 @@ struct Args {
 };
 
 void declare_batch(Parser& parser, Args& args) {
-  job::BatchRequest& batch = args.batch;
+  constexpr int kMostDevices = 1024;
+  JobOptions& job = args.batch.job;
   parser.group("Batch job");
-  parser.text("-t,--time", batch.time, "TIME", "Time limit: 1:30:00, 90m or 1h30m");
-  parser.text("-A,--account", batch.account, "NAME", "Account, project or bank");
-  parser.text("-q,--queue", batch.queue, "NAME",
-              "Queue, partition or QOS; else the first that fits");
+  parser.text("-t,--time", args.batch.time, "TIME", "Time limit: 1:30:00, 90m or 1h30m");
+  parser.text("-A,--account", job.account, "NAME", "Account, project or bank");
+  parser.text("-q,--queue", job.queue, "NAME", "Queue, partition or QOS; else the first that fits");
   parser.group("Batch job", false, true);
-  parser.text("--filesystems", batch.filesystems, "LIST", "File systems that the job needs (PBS)");
-  parser.text("--constraint", batch.constraint, "TEXT",
-              "Kind of node, as the batch system names it");
-  parser.text("--name", batch.name, "NAME", "Name of the job");
-  parser.text("--output", batch.output, "FILE", "File for the output of the job");
-  parser.choice("--scheduler", batch.scheduler, "NAME",
+  parser.text("--filesystems", job.filesystems, "LIST", "File systems that the job needs (PBS)");
+  parser.text("--constraint", job.constraint, "TEXT", "Kind of node, as the batch system names it");
+  parser.text("--name", job.name, "NAME", "Name of the job");
+  parser.text("--output", job.output, "FILE", "File for the output of the job");
+  parser.text("--error", job.error, "FILE", "File for its errors; else they are in the output");
+  parser.number("--gpus", args.launch.job_devices, "N", 1, kMostDevices,
+                "GPUs on each node; else as many as the plan uses");
+  parser.text("--mem", args.launch.job_memory, "SIZE",
+              "Memory of each node, as in 64G; else what goes with its GPUs or cores");
+  parser.text("--dependency", job.dependency, "TEXT",
+              "Start after other jobs, as the batch system writes it: afterok:123");
+  parser.text("--array", job.array, "RANGE", "An array of jobs, as the batch system writes it");
+  parser.text("--reservation", job.reservation, "NAME", "Reservation of nodes");
+  parser.text("--exclude", job.exclude, "HOSTS", "Nodes that the job does not use");
+  parser.text("--mail", job.mail, "ADDRESS", "Send mail when the job begins, ends or fails");
+  parser.list("--batch", job.batch, "OPTION",
+              "A directive as it is, as in --batch=--comment=mine; repeatable");
+  parser.choice("--scheduler", args.batch.scheduler, "NAME",
                 {std::begin(kSchedulerNames), std::end(kSchedulerNames)},
                 "Batch system, without a profile");
 }
@@ -51,6 +63,7 @@ std::vector<std::string> typed_line(const Args& args, const Parser& parser) {
 
 Result<job::BatchScript> make(Args& args, const Parser& parser, Purpose purpose,
                               const char* not_done, Session& session) {
+  args.launch.job_queue = args.batch.job.queue;
   args.batch.run_words = parser.shared_words("--nodes");  // the allocation decides
   args.batch.typed = typed_line(args, parser);
   Result<job::BatchScript> script =

@@ -64,6 +64,7 @@ std::optional<std::string> parse_core_limit(const Item& at);
 /// "modules" of a stack.
 Modules parse_modules(const Item& at);
 JobNeeds parse_job(const Item& at);
+Share parse_share(const Item& at, int most_devices);
 SiteContainer parse_container(const Item& at);
 NodeModel parse_node(const Item& at);
 Binding parse_binding(const Item& at);

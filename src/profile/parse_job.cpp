@@ -63,11 +63,25 @@ Queue parse_queue(const Item& at) {
       one.fault(fmt::format("{} is there twice", type));
     queue.node_types.push_back(type);
   }
+  if (const Item share = at["share"]) queue.share = parse_share(share, CpuSet::kCapacity);
   queue.origin = parse_origin(at);
   return queue;
 }
 
 }  // namespace
+
+Share parse_share(const Item& at, int most_devices) {
+  constexpr int kMostMemory = 1'000'000'000;  // in MiB
+  Share share;
+  share.cores = at["cores"].whole(1, CpuSet::kCapacity, 0);
+  share.exact = at["exact"].truth();
+  share.memory_mb = at["memory_mb"].whole(1, kMostMemory, 0);
+  share.core_memory_mb = at["core_memory_mb"].whole(1, kMostMemory, 0);
+  for (const Item& one : at["devices"].elements("numbers"))
+    share.counts.push_back(one.whole(1, std::max(most_devices, 1)));
+  at.need_one_of({"cores", "core_memory_mb"}, "nothing is shared");
+  return share;
+}
 
 Modules parse_modules(const Item& at) {
   Modules modules;

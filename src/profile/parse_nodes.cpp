@@ -134,11 +134,12 @@ class NodeReader {
       node_.topology = build_topology(shape_);
       read_services();
       if (const Item devices = at_["devices"]) read_devices(devices);
+      read_share(at_["share"]);
       for (const Item& nic : at_["nics"].elements("objects")) read_nic(nic);
       check();
     }
     for (const char* key :
-         {"numa_memory_mb", "memory_only_numa", "reserved", "services", "devices", "nics"})
+         {"numa_memory_mb", "memory_only_numa", "reserved", "services", "devices", "share", "nics"})
       (void)at_[key];
     node_.when = parse_when(at_["when"], {.never = "node_type"});
     node_.origin = parse_origin(at_);
@@ -231,6 +232,16 @@ class NodeReader {
     for (const Item& at : at_["services"].entries("name"))
       node_.services.push_back({at.need("name").word(), read_cores(at.need("cores")),
                                 at["why"].text(), parse_whens(at["when"], {})});
+  }
+
+  void read_share(const Item& at) {
+    if (!at) return;
+    const int devices = static_cast<int>(node_.topology.devices.size());
+    const Share share = parse_share(at, devices);
+    if (share.cores * devices > shape_.cores())
+      refuse_misfit(at["cores"], fmt::format("{} devices with {} cores each", devices, share.cores),
+                    fmt::format("the node has {} cores", shape_.cores()));
+    node_.share = share;
   }
 
   int read_numa(const Item& at) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "hpclaunch/text.h"
@@ -35,6 +36,11 @@ struct Wanted {
   std::string value;
 };
 
+// "-q {}", "--requires", "-l select"
+std::string_view option_of(const Wanted& one) {
+  return one.directive.substr(0, one.directive.find('='));
+}
+
 std::string minutes_of(long seconds, const char* form) {
   const long minutes = (seconds + 59) / 60;
   return fmt::format(fmt::runtime(form), minutes, minutes / 60, minutes % 60);
@@ -54,38 +60,79 @@ Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
   const Directives& known = scheduler.directives;
   const std::string own_queue =
       options.queue_option.empty() ? std::string(known.queue) : options.queue_option + " {}";
-  std::string nodes = std::to_string(options.nodes);
-  std::string constraint = options.constraint;
-  if (known.constraint.starts_with(':') && !constraint.empty())
-    nodes += ":" + std::exchange(constraint, "");
-  if (known.nodes.empty() && options.nodes == 1) nodes.clear();  // it counts slots, not nodes
-  const Wanted all[] = {
-      {"--nodes", known.nodes, nodes},
+  const std::string devices = options.devices > 0 ? std::to_string(options.devices) : "";
+  const bool slots = known.nodes.empty();  // it counts them, not nodes
+  std::vector<Wanted> all = {
+      {"--nodes", known.nodes, slots && options.nodes == 1 ? "" : std::to_string(options.nodes)},
       {"--time", known.time, options.seconds > 0 ? known.time_text(options.seconds) : ""},
       {"--account", known.account, options.account},
       {"--queue", own_queue, options.queue},
       {"--filesystems", known.filesystems, options.filesystems},
-      {"--constraint", known.constraint, constraint},
+      {"--constraint", known.constraint, options.constraint},
       {"--name", known.name, options.name},
-      {"--output", known.output, options.output}};
+      {"--output", known.output, options.output},
+      {"--error", known.error, options.error},
+      {"--gpus", known.devices, devices},
+      {"--mem", known.memory, options.memory},
+      {"--dependency", known.dependency, options.dependency},
+      {"--array", known.array, options.array},
+      {"--reservation", known.reservation, options.reservation},
+      {"--exclude", known.exclude, options.exclude},
+      {"--mail", known.mail, options.mail}};
   if (!options.name.empty() && !is_job_name(options.name))
     return Error{ErrorKind::usage,
                  fmt::format("--name \"{}\" cannot name a job", shown(options.name)),
                  "use letters, digits, '.', '_', '-' and '+'"};
   if (!options.account.empty() && trim(options.account).empty())
     return Error{ErrorKind::usage, "--account is blank", "-A ACCOUNT"};
+  for (Wanted& one : all) {
+    if (one.value.empty()) continue;
+    if (one.directive.empty())
+      return Error{ErrorKind::unsupported,
+                   fmt::format("{} has no directive for {} {}", scheduler.title, one.option,
+                               shown(one.value)),
+                   fmt::format("omit {}, or use --batch OPTION", one.option)};
+    const auto same = std::ranges::find_if(all, [&](const Wanted& other) {
+      return !other.value.empty() && option_of(other) == option_of(one);
+    });
+    if (&*same != &one)
+      return Error{
+          ErrorKind::unsupported,
+          fmt::format("{} takes one of {} and {}", scheduler.title, same->option, one.option),
+          "omit one of them"};
+    Wanted* const whole = one.directive.starts_with(':')   ? &all[0]
+                          : one.directive.starts_with('[') ? &all[6]
+                                                           : nullptr;
+    if (whole == nullptr) continue;
+    whole->value += fmt::format(fmt::runtime(one.directive), std::exchange(one.value, ""));
+  }
   std::vector<std::string> made;
   for (const auto& [option, directive, value] : all) {
     if (value.empty()) continue;
-    if (directive.empty())
-      return Error{ErrorKind::unsupported,
-                   fmt::format("{} has no directive for {} {}", scheduler.title, option, value),
-                   fmt::format("omit {}, or add a \"batch\" rule to a site profile", option)};
     const Result<std::string> word = quoted(option, value);
     if (!word) return word.error();
     made.push_back(fmt::format(fmt::runtime(directive), *word));
   }
+  for (const std::string& one : options.batch)
+    if (std::ranges::any_of(one, [](char c) { return static_cast<unsigned char>(c) < ' '; }) ||
+        trim(one).empty())
+      return Error{
+          ErrorKind::usage,
+          fmt::format("--batch \"{}\" is not an option of {}", shown(one), scheduler.title),
+          "write it as in a script of yours: --batch=--comment=mine"};
+  std::ranges::copy(options.batch, std::back_inserter(made));
   return made;
+}
+
+Status check_memory(const std::string& text) {
+  constexpr long kMost = 1'000'000'000;
+  const std::string_view unit = text.empty() ? "" : std::string_view(text).substr(text.size() - 1);
+  const auto number = parse_natural(text.substr(0, text.size() - unit.size()), kMost);
+  if (number && *number > 0 && std::string_view("KMGT").find(unit) != std::string_view::npos)
+    return Done{};
+  return Error{ErrorKind::usage,
+               fmt::format("--mem must be a size of each node's memory, not \"{}\"", shown(text)),
+               "--mem 64G, with K, M, G or T"};
 }
 
 // "90", "1.5" of units of `size` seconds.

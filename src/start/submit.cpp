@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <optional>
 
 #include "hpclaunch/events.h"
@@ -246,6 +247,19 @@ class Follower {
 
 }  // namespace
 
+// Batch systems make no directories: a job whose output has none fails, or its output is lost. A pattern of the system,
+// as %j or {{id}}, stands for what is not known yet.
+static Status make_folder_of(const std::string& file) {
+  const std::string known = file.substr(0, file.find_first_of("%{"));
+  const std::string folder = known.substr(0, known.rfind('/') + 1);
+  std::error_code failed;
+  if (known.find(':') == std::string::npos && !folder.empty())
+    std::filesystem::create_directories(folder, failed);
+  if (!failed || std::filesystem::is_directory(folder, failed)) return Done{};
+  return Error{ErrorKind::system, fmt::format("no directory for the output {}", file),
+               "name a file in a directory of yours: --output, --error"};
+}
+
 Result<std::string> submit(const BatchScript& script, const EnvSnapshot& env) {
   const Scheduler& system = *script.scheduler;
   if (!system.submits_stdin)
@@ -260,6 +274,8 @@ Result<std::string> submit(const BatchScript& script, const EnvSnapshot& env) {
         program.error().kind, program.error().message,
         "run this on a login node of the site, or write the script: hpclaunch script -o FILE"};
   words.front() = *program;
+  for (const std::string& file : {script.output, script.error})
+    if (const Status made = make_folder_of(file); !made) return made.error();
   const Result<sys::Captured> done = sys::capture(words, kSubmitLimit, nullptr, script.text);
   if (!done) return done.error();
   if (done->status != 0) return refused(system, *done);

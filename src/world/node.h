@@ -42,6 +42,10 @@ GrantedDevices granted_devices(const EnvSnapshot& env, const BatchJob& batch);
 JobNode settle_node(const NodeModel* model, const std::optional<Topology>& live, int granted,
                     GrantedDevices devices, OnDrift how, Diagnostics& diagnostics);
 
+/// Before a job, as in a `made_up` world: `input` becomes that of a job with what the launch uses of
+/// shared nodes. Errors: `usage` for --gpus with a number that no job can have.
+Status ask_for_part(bool made_up, PlanInput& input);
+
 /// --on-drift; without it `fail` under --verify strict, else `warn`.
 OnDrift on_drift(const Request& request);
 

@@ -145,6 +145,8 @@ void choose_modules(const Request& request, Draft& draft) {
 Status plan_job(const Request& request, Draft& draft) {
   const Profile* profile = draft.profile();
   draft.options.nodes = requested_nodes(request);
+  draft.options.memory = request.job_memory;
+  draft.options.devices = request.job_devices.value_or(0);
   if (profile != nullptr) {
     draft.needs = profile->job;
     const Result<const Stack*> stack = stack_of(request, draft.chosen.profile);
@@ -162,6 +164,7 @@ Status plan_job(const Request& request, Draft& draft) {
   if (!prepared) return prepared.error();
   std::ranges::copy(prepared->diagnostics, std::back_inserter(draft.diagnostics));
   draft.options.nodes = prepared->plan.nodes();
+  draft.options.devices = 0;  // rules say how
   const Result<const NodeModel*> model = choose_model(request, profile, EnvSnapshot{}, {});
   if (model && *model != nullptr) draft.needs = needs_on(profile->job, (*model)->name);
   draft.prepared = std::move(*prepared);
@@ -209,17 +212,15 @@ Status choose_options(const BatchRequest& wanted, const EnvSnapshot& env, Purpos
          fmt::format("no --time: the job ends after {} minutes", options.seconds / 60),
          "-t 1:30:00"});
   }
-  options.account = wanted.account;
-  options.queue = wanted.queue;
-  options.filesystems = wanted.filesystems;
-  options.constraint = wanted.constraint;
-  options.name = wanted.name;
-  options.output = wanted.output;
+  const Directives& known = draft.system->directives;
+  if (known.reservation == known.queue && options.queue.empty())
+    options.queue = std::exchange(options.reservation, "");
   if (const Profile* profile = draft.profile()) {
     if (const Status added = add_job_needs(draft.needs, options); !added) return added.error();
-    if (!wanted.queue.empty()) check_queue(profile->name, draft.needs, options, draft.diagnostics);
+    if (!wanted.job.queue.empty())
+      check_queue(profile->name, draft.needs, options, draft.diagnostics);
   }
-  if (!wanted.account.empty() || options.account.empty()) return Done{};
+  if (!wanted.job.account.empty() || options.account.empty()) return Done{};
   if (env.has(draft.system->account_variable))
     options.account.clear();
   else
@@ -233,8 +234,11 @@ Status choose_options(const BatchRequest& wanted, const EnvSnapshot& env, Purpos
 
 // Rules first: of two equal options the later one counts.
 Status make_directives(Draft& draft) {
+  const Directives& known = draft.system->directives;
+  const std::string_view memory = known.memory.substr(0, known.memory.find('{'));
   if (draft.prepared)
     for (const std::string& directive : draft.prepared->plan.launch.batch) {
+      if (!draft.options.memory.empty() && directive.starts_with(memory)) continue;
       draft.directives.push_back(directive);
       const Setting* choice =
           draft.prepared->plan.find_choice("batch " + directive.substr(0, directive.find('=')));
@@ -246,8 +250,8 @@ Status make_directives(Draft& draft) {
     }
   Result<std::vector<std::string>> own = job_directives(*draft.system, draft.options);
   if (!own) return own.error();
-  const Directives& known = draft.system->directives;
   if (!known.always.empty()) own->emplace_back(known.always);
+  if (!known.join.empty() && draft.options.error.empty()) own->emplace_back(known.join);
   if (!known.spread.empty() && draft.profile() == nullptr && draft.options.nodes > 1)
     own->emplace_back(known.spread);
   std::ranges::copy(*own, std::back_inserter(draft.directives));
@@ -354,6 +358,10 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
                                  const EnvSnapshot& env, Purpose purpose) {
   const World world = this_world(env);
   Draft draft;
+  draft.options = wanted.job;
+  if (const Status good = request.job_memory.empty() ? Done{} : check_memory(request.job_memory);
+      !good)
+    return good.error();
   if (const Status good = check_activation(request, world); !good) return good.error();
   if (const Status found = find_system(request, wanted, world, draft); !found) return found.error();
   if (const Status planned = plan_job(request, draft); !planned) return planned.error();
@@ -368,6 +376,7 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
   script.text += body(draft, request, wanted, world);
   script.scheduler = draft.system;
   script.output = draft.options.output;
+  script.error = draft.options.error;
   script.diagnostics = std::move(draft.diagnostics);
   return script;
 }

@@ -361,7 +361,7 @@ class Place(Script):
         folder = os.path.realpath(self.folder)
         usage = self.ok(hpclaunch("script", "--help", env=HERE)).out
         self.file("mine.json", json.dumps({"schema": 1, "name": "mine", "doc": "x", "scheduler": "slurm"}))
-        own = {"--output", "--write"}  # of the job, and of this command: they do not reach run
+        own = {"--output", "--error", "--write"}  # of the job, and of this command: they do not reach run
         found = dict(re.findall(r"(?m)^  (?:-\w, )?(--[\w-]+) (?:NAME\|)?(FILE|DIR|PATH|SRC\[:DST\])(?: |$)", usage))
         self.assertLessEqual({"--hostfile", "--log-dir", "--report", "--env-file", "--topology", "--stage-from", "--stage-to", "--venv", "--module-use",
                               "--launcher", "--container-bind"}, set(found))

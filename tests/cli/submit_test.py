@@ -105,6 +105,19 @@ class HandIn(Submit):
         self.answers("sbatch", "nothing that is a job")
         self.has(self.submit("slurm", status=125), "printed no job id")
 
+    def test_directories_of_the_output_are_made(self):
+        for system, name, output in (("slurm", "sbatch", "logs/a/%x-%j.txt"), ("flux", "batch", "flux/{{id}}/o"), ("pbs", "qsub", os.path.join(self.folder, "abs/o"))):
+            self.answers(name, "77")
+            self.submit(system, "--output", output, "--error", "errors-%s/e" % system)
+            made = os.path.join(self.folder, "errors-" + system), os.path.join(self.folder, output.split("%")[0].split("{")[0])
+            self.assertTrue(os.path.isdir(made[0]), made)
+            self.assertTrue(os.path.isdir(made[1] if system != "pbs" else os.path.dirname(made[1])), made)
+        self.submit("slurm", "--output", "plain.txt")
+        handed = len(self.calls())
+        self.file("taken", "")
+        self.has(self.submit("slurm", "--output", "taken/out", status=125), "no directory for the output taken/out", "--output")
+        self.assertEqual(len(self.calls()), handed)
+
     def test_words_around_the_id(self):
         self.answers("sbatch", "Welcome to the cluster\n\n77")
         self.assertEqual(self.submit("slurm").out, "77\n")

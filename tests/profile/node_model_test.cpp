@@ -28,6 +28,7 @@ TEST_CASE("two packages of 52 cores, siblings after all cores, devices with part
     "threads_per_core": 2, "siblings": "after-all-cores", "package_model": "P", "numa_memory_mb": [515524, 514994],
     "reserved": {"cores": "0,52", "why": "the system"},
     "services": [{"name": "copper", "cores": "48-51", "why": "copies files"}],
+    "share": {"cores": 24, "exact": true, "memory_mb": 1024, "core_memory_mb": 100, "devices": [1, 2]},
     "devices": {"vendor": "intel", "model": "D", "memory_mb": 131072, "subdevices": 2, "partition": "SPX",
       "list": [{"cores": "0-51", "pci": "0000:18:00.0", "bridges": ["0000:17"]}, {"numa": 1, "pci": "0000:9a:00.0"}, {}, {"cores": "51-52"}],
       "links": [{"from": 1, "to": 2, "kind": "xe-link", "lanes": 2}, {"from": 0, "to": 3, "kind": "xe-link"}]},
@@ -50,6 +51,12 @@ TEST_CASE("two packages of 52 cores, siblings after all cores, devices with part
   CHECK(node.reserved_why == "the system");
   REQUIRE(node.services.size() == 1);
   CHECK(node.services[0].pus.to_list() == "48-51,152-155");
+  REQUIRE(node.share.has_value());
+  CHECK(node.share->cores == 24);
+  CHECK(node.share->exact);
+  CHECK(node.share->memory_mb == 1024);
+  CHECK(node.share->core_memory_mb == 100);
+  CHECK(node.share->counts == std::vector<int>{1, 2});
   REQUIRE(t.devices.size() == 4);
   CHECK(t.devices[0].pus.to_list() == "0-51,104-155");
   CHECK(t.devices[0].numa == 0);
@@ -174,6 +181,11 @@ TEST_CASE("nodes that cannot be") {
       {R"("reserved": {})", "/reserved", "\"cores\" is missing"},
       {R"("services": [{"name": "a", "cores": "1"}, {"name": "a", "cores": "2"}])",
        "/services/1/name", "two entries have the name"},
+      {R"("share": {})", "/share", "nothing is shared"},
+      {R"("share": {"cores": 8, "devices": [3]}, "devices": {"vendor": "amd", "list": [{}, {}]})",
+       "/share/devices/0", "from 1 to 2"},
+      {R"("share": {"cores": 9}, "devices": {"vendor": "amd", "list": [{}, {}]})", "/share/cores",
+       "2 devices with 9 cores each"},
       {R"("memory_only_numa": [{"os_index": 1}])", "/memory_only_numa/0/os_index",
        "two NUMA nodes have the number 1"},
       {R"("memory_only_numa": [{"os_index": 4}, {"os_index": 4}])", "/memory_only_numa/1/os_index",

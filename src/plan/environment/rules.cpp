@@ -298,6 +298,10 @@ Facts early_facts(const PlanInput& input, const Units& units, const Counts& coun
   set("user", input.job.user);
   set("whole_node",
       nameless_cores(input, nodes) && !can_count_through(input, nodes) ? "no" : "yes");
+  set("node_cpus", input.node.allowed.count());
+  set("job_part", input.job_part ? "yes" : "no");
+  if (!input.job_part || !input.job_memory.empty())
+    set("job_memory", input.job_part ? input.job_memory : "0");
   set("node_type", input.model != nullptr ? input.model->name : std::string("live"));
   const std::string& first = input.hosts.front();
   set("host.first", first);
