@@ -33,19 +33,18 @@ void declare_batch(Parser& parser, Args& args) {
   parser.text("--error", job.error, "FILE", "File for its errors; else they are in the output");
   parser.number("--gpus", args.launch.job_devices, "N", 1, kMostDevices,
                 "GPUs on each node; else as many as the plan uses");
-  parser.text("--mem", args.launch.job_memory, "SIZE",
-              "Memory of each node, as in 64G; else what goes with its GPUs or cores");
+  parser.text("--mem", args.launch.job_memory, "SIZE", "Memory of each node, as in 64G");
+  parser.list("--batch", job.batch, "OPTION", "A directive, as it is; repeatable");
+  parser.choice("--scheduler", args.batch.scheduler, "NAME",
+                {std::begin(kSchedulerNames), std::end(kSchedulerNames)},
+                "Batch system, without a profile");
+  parser.group("Batch job", false, true);
   parser.text("--dependency", job.dependency, "TEXT",
               "Start after other jobs, as the batch system writes it: afterok:123");
   parser.text("--array", job.array, "RANGE", "An array of jobs, as the batch system writes it");
   parser.text("--reservation", job.reservation, "NAME", "Reservation of nodes");
   parser.text("--exclude", job.exclude, "HOSTS", "Nodes that the job does not use");
   parser.text("--mail", job.mail, "ADDRESS", "Send mail when the job begins, ends or fails");
-  parser.list("--batch", job.batch, "OPTION",
-              "A directive as it is, as in --batch=--comment=mine; repeatable");
-  parser.choice("--scheduler", args.batch.scheduler, "NAME",
-                {std::begin(kSchedulerNames), std::end(kSchedulerNames)},
-                "Batch system, without a profile");
 }
 
 // The command line, or the one of `script` that prints what `submit --dry-run` does.
@@ -117,14 +116,13 @@ Runner declare_script(Parser& parser) {
 Runner declare_submit(Parser& parser) {
   auto args = std::make_shared<Args>();
   declare_batch(parser, *args);
-  parser.group("Batch job");
+  parser.group("Batch job", false, true);
   parser.flag("--follow", args->follow, "Show its state, then its output, to its end");
   parser.flag("--dry-run", args->dry_run, "Print the script, and submit nothing");
-  parser.group("Batch job", false, true);
   parser.flag("--force", args->launch.force, "Submit in spite of errors");
   declare_launch_options(parser, args->launch);
   parser.takes_program(args->launch.command, true);
-  parser.footer("Exit status: 0 submitted, 125 not; --follow: the job's (128+n for signal n).");
+  parser.footer("Exit status: 0 submitted, 125 not; --follow: the job's (signal n: 128+n).");
   return [args, &parser](Session& session) { return submit_script(*args, parser, session); };
 }
 
