@@ -319,7 +319,7 @@ if(_pure)
   target_link_libraries(hpclaunch-ask PRIVATE hpclaunch_cli)
   set_target_properties(hpclaunch-ask PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   add_dependencies(hpclaunch-ask hpclaunch-shim)
-  foreach(topic plan golden drift explain lint topo devices prefixes outside later programs launchers allocations shapes profile profile_page sites site_choice examples script requests torchrun docs environment)
+  foreach(topic plan drift explain lint topo devices prefixes outside later programs launchers allocations shapes profile profile_page sites site_choice examples script requests torchrun docs environment)
     hpclaunch_test(cli.${topic} pure cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
   endforeach()
   # Memory faults on the way to ranks: what is quick enough of the other tier, with sanitizers as well.
@@ -336,7 +336,7 @@ if(_pure)
 endif()
 
 # What starts ranks, other programs or a terminal.
-foreach(topic counts usage terminal doctor local endings agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
+foreach(topic golden counts usage terminal doctor local endings agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
   hpclaunch_test(cli.${topic} machine cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
 endforeach()
 # They bind ranks to the same cores and wait for one another's.

@@ -10,10 +10,10 @@
 #include "hpclaunch/authoring.h"
 #include "hpclaunch/diagnostic.h"
 #include "hpclaunch/prepared.h"
-#include "hpclaunch/session.h"
-#include "hpclaunch/site_profiles.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/render.h"
+#include "hpclaunch/session.h"
+#include "hpclaunch/site_profiles.h"
 
 namespace hpclaunch::authoring {
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "world/node.h"
 #include "support/catch.h"
+#include "world/node.h"
 
 using namespace hpclaunch;
 using namespace hpclaunch::job;

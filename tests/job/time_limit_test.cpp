@@ -1,5 +1,6 @@
 // --signal: what can be typed, when the allocation ends, and when the signal is sent.
 #include "world/time_limit.h"
+
 #include "support/catch.h"
 
 namespace {
