@@ -364,7 +364,8 @@ Result<CompleteContainer> complete_container(const ChosenContainer& chosen, cons
   use = *std::move(bound);
   if (!use.engine->env.empty())
     use.env = names_to_pass(*use.engine, *means.launcher.launcher, plan, world.env);
-  if (!use.engine->limit.empty() && !plan.hosts.later) use.limits = own_limits();
+  if (!use.engine->limit.empty() && !plan.hosts.later && !world.made_up())
+    use.limits = own_limits();
   Decision decision(Layer::command_line, use.image, {},
                     fmt::format("--container, by {} ({})", use.engine->name, chosen.why));
   if (of_site != nullptr) {

@@ -1,4 +1,4 @@
-// From a Request to a plan and its launch line: the steps of steps.h in their order.
+// From a Request to a plan and its launch line: what is asked of the world, then the plan.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -86,6 +86,8 @@ class World(InAWorld):
         plan = self.plan_of(there)
         self.assertIn("apptainer", plan["argv"])
         self.assertEqual(self.choice(plan, "container"), "/x.sif")
+        podman = self.plan_of({"options": ["-N", "1", "--container", "/tree", "--container-engine", "podman"], "programs": ["podman"], "files": ["/tree/bin/sh"]})
+        self.assertFalse([word for word in podman["argv"] if "ulimit" in word])  # they are of whoever runs the test
 
     def test_staging(self):
         asked = {"options": ["-N", "2", "--stage", "sbcast"]}

@@ -146,24 +146,23 @@ class Written(Test):
 
 
 class Requests(Written):
+    def asks_for(self, site, number, shape, wanted):
+        with self.subTest(site, shape=shape):
+            text = self.script("--profile", site, *shape.split())
+            got = [one for one in self.directives(text) if not one.startswith(OWN)]
+            self.assertEqual(sorted(got), sorted(wanted))
+            self.lint("%s-%d.sh" % (site, number), text)
+
     def test_shared_nodes(self):
         for site, shapes in SITES.items():
             self.assertGreater(len(shapes), 5)
             for number, (shape, wanted) in enumerate(shapes):
-                with self.subTest(site, shape=shape):
-                    text = self.script("--profile", site, *shape.split())
-                    got = [one for one in self.directives(text) if not one.startswith(OWN)]
-                    self.assertEqual(sorted(got), sorted(wanted))
-                    self.lint("%s-%d.sh" % (site, number), text)
+                self.asks_for(site, number, shape, wanted)
 
     def test_whole_nodes(self):
         for site, wanted in WHOLE.items():
             for number, shape in enumerate(SHAPES):
-                with self.subTest(site, shape=shape):
-                    text = self.script("--profile", site, *shape.split())
-                    got = [one for one in self.directives(text) if not one.startswith(OWN)]
-                    self.assertEqual(sorted(got), sorted(wanted))
-                    self.lint("%s-%d.sh" % (site, number), text)
+                self.asks_for(site, number, shape, wanted)
 
     def test_the_plan_is_that_of_the_job(self):
         plan = json.loads(self.ok(hpclaunch("plan", "--json", "--profile", "narval", "-N", "1", "-n", "1", "--", sys.executable, env=HERE)).out)
