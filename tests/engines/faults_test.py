@@ -181,7 +181,7 @@ class Faults(InJob):
                     found = [str(pid) for pid, words in self.cluster.processes().items()
                              if pid not in self.before and os.path.basename(words.split()[0]).startswith(name)]
                     self.assertTrue(found)
-                    self.assertEqual(self.cluster.run("login", ["kill", "-9", *found]).returncode, 0)
+                    self.cluster.run("login", ["kill", "-9", *found])  # srun's second process may have ended with the first
                 status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, kill, support.LIMIT)
                 self.assertNotEqual(status, 0, err)
                 self.nothing_left(but=["slurmstepd"])

@@ -18,15 +18,22 @@ def main():
     while rank >= first + int(nodes[node][1]):
         first += int(nodes[node][1])
         node += 1
-    # In a group of its own: Hydra and Slurm signal a rank's whole group, and it shall hear of each signal once.
-    program = subprocess.Popen(sys.argv[1:], env=dict(os.environ, RANK=str(rank)), stderr=subprocess.PIPE, preexec_fn=os.setpgrp)
+    forwarded = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, forwarded)  # until they can be passed on: the program may be ready first
+
+    def begin():
+        # In a group of its own: Hydra and Slurm signal a rank's whole group, and it shall hear of each signal once.
+        os.setpgrp()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    program = subprocess.Popen(sys.argv[1:], env=dict(os.environ, RANK=str(rank)), stderr=subprocess.PIPE, preexec_fn=begin)
     sent = []
 
     def forward(got, frame):  # the launcher signals our group
         sent.append(got)
         os.killpg(program.pid, got)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+    for number in forwarded:
         signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     tail = []
     for line in program.stderr:
         os.write(2, line)
