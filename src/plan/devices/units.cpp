@@ -53,6 +53,29 @@ bool profile_has_modes(const PlanInput& input) {
   return input.profile != nullptr && !input.profile->device_modes.empty();
 }
 
+// A mode for the exported mask where ZE_FLAT_DEVICE_HIERARCHY beside it has it count otherwise than the profile's own
+// mode does. Alone that variable may be a default of the site's modules, and Slurm writes masks by itself.
+const DeviceMode* mode_of_mask(const PlanInput& input) {
+  const std::vector<DeviceMode>& modes = input.profile->device_modes;
+  const std::string& usual = input.profile->device_mode;
+  const DeviceVendor& vendor = device_vendor(input.node.devices.front().vendor);
+  const EnvSnapshot& env = input.env;
+  if (!vendor.keeps_order() || env.get(vendor.hierarchy).empty() ||
+      trim(env.get(vendor.masks.front())).empty() ||
+      std::ranges::any_of(kSlurmGpuLists, [&](const char* list) { return env.has(list); }))
+    return nullptr;
+  const auto counts_cards = [](const DeviceMode& mode) {
+    return !mode.subdevices || mode.mask_item.find("${subdevice}") != std::string::npos;
+  };
+  const bool cards = counts_whole(env);
+  const DeviceMode* const own = usual.empty() ? &modes.front() : find_named(modes, usual);
+  if (own == nullptr || counts_cards(*own) == cards) return nullptr;
+  const auto other = std::ranges::find_if(modes, [&](const DeviceMode& mode) {
+    return counts_cards(mode) == cards && mode.subdevices == !cards;
+  });
+  return other == modes.end() ? nullptr : &*other;
+}
+
 Result<const DeviceMode*> find_mode(const PlanInput& input) {
   const bool by_profile = profile_has_modes(input);
   const bool tiles = std::ranges::any_of(input.node.devices, [](const Device& device) {
@@ -65,6 +88,8 @@ Result<const DeviceMode*> find_mode(const PlanInput& input) {
                          "omit it, or choose a profile with --profile");
   }
   const auto& modes = by_profile ? input.profile->device_modes : modes_of_tiles();
+  if (by_profile && wanted.empty() && !input.node.devices.empty())
+    if (const DeviceMode* mode = mode_of_mask(input)) return mode;
   if (wanted.empty())
     wanted = by_profile ? input.profile->device_mode : counts_whole(input.env) ? "gpu" : "tile";
   if (wanted.empty()) return &modes.front();
@@ -106,10 +131,17 @@ void choose_mode(const PlanInput& input, const DeviceMode& mode, Units& units) {
   if (!mode.mask.empty()) units.mask = mode.mask;
   if (!mode.mask_item.empty()) units.mask_item = mode.mask_item;
   units.own_mode = !profile_has_modes(input);
-  const Layer layer = !input.request->device_mode.empty() ? Layer::command_line
-                      : units.own_mode                    ? Layer::builtin
-                                                          : Layer::profile_default;
-  units.choices.push_back(choice("device-mode", layer, units.mode, mode.doc));
+  const bool typed = !input.request->device_mode.empty();
+  const bool exported = !typed && !units.own_mode && mode_of_mask(input) != nullptr;
+  const Layer layer = typed            ? Layer::command_line
+                      : units.own_mode ? Layer::builtin
+                      : exported       ? Layer::environment
+                                       : Layer::profile_default;
+  const std::string hierarchy(units.vendor->hierarchy);
+  const std::string by = fmt::format("{}={} says how the exported {} counts: ", hierarchy,
+                                     input.env.get(hierarchy), units.mask);
+  units.choices.push_back(
+      choice("device-mode", layer, units.mode, (exported ? by : "") + mode.doc));
   if (layer == Layer::profile_default)
     units.choices.back().history.back().where = mode.origin.where;
 }
