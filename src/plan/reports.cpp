@@ -65,7 +65,7 @@ void report_devices(const PlanInput& input, const Placement& placement, Reports&
   std::set<int> used;
   for (const NodeClass& one : placement.classes)
     for (const RankPlan& rank : one.ranks)
-      for (const UnitRef& unit : rank.units) used.insert(unit.device);
+      for (const Slot& unit : rank.slots) used.insert(unit.device);
   for (const Device& device : input.node.devices)
     if (used.count(device.index) > 0 && lacks_cpus(input.node, device))
       names.push_back(device.numa < 0

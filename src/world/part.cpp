@@ -27,7 +27,7 @@ std::optional<Part> used_part(const PlanInput& input, const Share& share, int al
   for (const NodeClass& node : plan->placement.classes) {
     std::set<int> devices;
     for (const RankPlan& rank : node.ranks)
-      for (const UnitRef& unit : rank.units) devices.insert(unit.device);
+      for (const Slot& unit : rank.slots) devices.insert(unit.device);
     part.devices = std::max(part.devices, static_cast<int>(devices.size()));
   }
   part.devices = request.job_devices.value_or(request.agent ? all : part.devices);

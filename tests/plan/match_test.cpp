@@ -198,7 +198,7 @@ int check_nics(const Topology& node, const Units& units, NodeRanks matched) {
   int with = 0;
   const auto ranks = static_cast<int>(matched.ranks.size());
   for (std::size_t r = 0; r < matched.ranks.size(); ++r)
-    matched.ranks[r].units = {
+    matched.ranks[r].slots = {
         {-1, units.list[static_cast<std::size_t>(matched.assigned[r])].device, -1}};
   give_nics(node, matched.ranks);
   const std::vector<int> usable_nics = job_nics(node);

@@ -257,9 +257,9 @@ void give_devices(const Topology& node, const Units& units, NodeRanks& placed) {
     if (placed.assigned[r] < 0) continue;
     const Unit& unit = units.list[placed.assigned[r]];
     RankPlan& rank = placed.ranks[r];
-    rank.units.push_back({unit.unit, unit.device, unit.subdevice});
+    rank.slots.push_back({unit.unit, unit.device, unit.subdevice});
     for (const Unit& more : unit.more)
-      rank.units.push_back({more.unit, more.device, more.subdevice});
+      rank.slots.push_back({more.unit, more.device, more.subdevice});
   }
   give_nics(node, placed.ranks);
 }

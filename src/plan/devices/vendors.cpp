@@ -105,7 +105,7 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
 void restore_indices(const OneVendor& kept, Placement& placement) {
   for (NodeClass& one : placement.classes)
     for (RankPlan& rank : one.ranks)
-      for (UnitRef& unit : rank.units)
+      for (Slot& unit : rank.slots)
         if (unit.device >= 0) unit.device = kept.index[unit.device];
 }
 

@@ -83,7 +83,7 @@ Status add_own(const PlanInput& input, const Units& units, const Placement& plac
     mask.items.emplace_back();
     for (const RankPlan& rank : one.ranks) {
       std::vector<int> numbers;
-      for (const UnitRef& unit : rank.units) numbers.push_back(unit.unit);
+      for (const Slot& unit : rank.slots) numbers.push_back(unit.unit);
       Result<std::string> list = mask_of(units, numbers);
       if (!list) return list.error();
       mask.items.back().push_back(std::move(*list));

@@ -23,10 +23,10 @@ RankFacts facts_of(const RankPlan& rank, std::size_t local_rank) {
                      {"cores", std::to_string(rank.cores)},
                      {"package", std::to_string(rank.package)},
                      {"numa", std::to_string(rank.numa)}};
-  if (!rank.units.empty()) {
+  if (!rank.slots.empty()) {
     facts["unit"] = std::to_string(rank.unit());
     facts["device"] = std::to_string(rank.device());
-    facts["subdevice"] = std::to_string(std::max(0, rank.units.front().subdevice));
+    facts["subdevice"] = std::to_string(std::max(0, rank.slots.front().part));
   }
   for (const auto& [name, pu] : rank.roles) facts["role." + name] = std::to_string(pu);
   return facts;
