@@ -146,17 +146,17 @@ Setting placement_choice(const PlanInput& input, const Placement& placement) {
                 "what each rank of a node gets (reasons: cpu-bind, devices, nics)");
 }
 
-Setting device_choice(const Units& units, bool linked, const Placement& placement) {
+Setting device_choice(const Slots& slots, bool linked, const Placement& placement) {
   PerRank numbers = per_rank(placement, [](const RankPlan& rank) {
     std::vector<int> each;
     for (const Slot& unit : rank.slots) each.push_back(unit.unit);
     return fmt::format("{}", fmt::join(each, ","));
   });
   std::string why =
-      fmt::format("{} on the node, {}, each by the nearest ranks", counted(units.total, "device"),
-                  units.filled > 0 ? "filled in order" : "used evenly");
-  if (units.per_rank > 1)
-    why += fmt::format("; --devices-per-rank {}, near one another", units.per_rank);
+      fmt::format("{} on the node, {}, each by the nearest ranks", counted(slots.total, "device"),
+                  slots.filled > 0 ? "filled in order" : "used evenly");
+  if (slots.per_rank > 1)
+    why += fmt::format("; --devices-per-rank {}, near one another", slots.per_rank);
   if (linked) why += "; linked devices side by side";
   return choice("devices", Layer::computed, std::move(numbers), std::move(why));
 }
@@ -181,10 +181,10 @@ Setting nic_choice(const PlanInput& input, const Placement& placement) {
 
 }  // namespace
 
-std::vector<Setting> describe(const PlanInput& input, const Units& units, const LaidOut& laid) {
+std::vector<Setting> describe(const PlanInput& input, const Slots& slots, const LaidOut& laid) {
   const bool linked = !input.node.links.empty() && laid.nodes.front().rules.empty();
   std::vector<Setting> choices;
-  if (!units.list.empty()) choices.push_back(device_choice(units, linked, laid.placement));
+  if (!slots.list.empty()) choices.push_back(device_choice(slots, linked, laid.placement));
   if (!input.node.nics.empty()) choices.push_back(nic_choice(input, laid.placement));
   choices.push_back(placement_choice(input, laid.placement));
   return choices;

@@ -44,8 +44,8 @@ void link(Topology& node, int a, int b, int lanes = 1) {
 }
 
 std::vector<int> devices(const Topology& node, int ranks) {
-  const Units units = test::units_of(node);
-  const auto matched = match_units(node, units, {ranks});
+  const Slots units = test::units_of(node);
+  const auto matched = match_slots(node, units, {ranks});
   REQUIRE(matched);
   std::vector<int> result;
   for (const int unit : matched->assigned)
@@ -110,11 +110,11 @@ TEST_CASE("a driver that keeps its order gets it", "[links]") {
   for (Device& device : node.devices) device.vendor = "intel";
   link(node, 0, 2);
   link(node, 1, 3);
-  Units units = test::units_of(node);
+  Slots units = test::units_of(node);
   units.view = "all";
-  CHECK(match_units(node, units, {4})->assigned == std::vector<int>{0, 1, 2, 3});
+  CHECK(match_slots(node, units, {4})->assigned == std::vector<int>{0, 1, 2, 3});
   units.view = "own";
-  CHECK(match_units(node, units, {4})->assigned == std::vector<int>{0, 2, 1, 3});
+  CHECK(match_slots(node, units, {4})->assigned == std::vector<int>{0, 2, 1, 3});
 }
 
 TEST_CASE("links that say nothing change nothing", "[links]") {
@@ -146,7 +146,7 @@ TEST_CASE("devices of one rank are linked ones", "[links]") {
   link(node, 0, 3, 4);
   link(node, 1, 4, 4);
   link(node, 0, 1, 1);
-  const Units units = test::units_of(node, 2);
+  const Slots units = test::units_of(node, 2);
   REQUIRE(units.list.size() == 2);
   CHECK(units.list[0].device == 0);
   CHECK(units.list[0].more.front().device == 3);

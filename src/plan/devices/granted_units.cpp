@@ -8,7 +8,7 @@
 
 #include "hpclaunch/text.h"
 #include "plan/devices/masks.h"
-#include "plan/devices/units.h"
+#include "plan/devices/slots.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {
@@ -31,7 +31,7 @@ std::vector<Pick> counted_by_place(std::vector<Pick> picks) {
 
 // What one mask leaves of the devices, and what is to be said about it.
 void read_stage(const PlanInput& input, const std::string& name, bool by_place,
-                std::vector<Pick>& picks, Units& units) {
+                std::vector<Pick>& picks, Slots& units) {
   const bool cuda = units.vendor->syntax == MaskSyntax::cuda;
   Picked read = read_mask(input.node, by_place ? counted_by_place(picks) : picks,
                           input.env.get(name), units.vendor->syntax);
@@ -57,7 +57,7 @@ void read_stage(const PlanInput& input, const std::string& name, bool by_place,
 }
 
 // The first mask of a row restricts what the second counts. Slurm and Flux set several of AMD's alike.
-std::vector<Pick> read_masks(const PlanInput& input, std::vector<Pick> picks, Units& units) {
+std::vector<Pick> read_masks(const PlanInput& input, std::vector<Pick> picks, Slots& units) {
   const DeviceVendor& vendor = *units.vendor;
   const auto text = [&](std::string_view name) { return std::string(trim(input.env.get(name))); };
   const std::string first(vendor.masks.front());
@@ -87,25 +87,25 @@ std::vector<Pick> read_masks(const PlanInput& input, std::vector<Pick> picks, Un
 }
 
 // Instances for the device that has them; a device by its place; an unknown name as it is.
-std::vector<Unit> units_of(const Topology& node, const std::vector<Unit>& all,
-                           const std::vector<Pick>& picks, bool by_number) {
-  std::vector<Unit> ours;
+std::vector<SlotGroup> units_of(const Topology& node, const std::vector<SlotGroup>& all,
+                                const std::vector<Pick>& picks, bool by_number) {
+  std::vector<SlotGroup> ours;
   std::set<int> taken;  // numbers
   for (const Pick& pick : picks) {
     const Device* device = node.find_device(pick.device);
     const bool instance = pick.part >= 0;
     if (device == nullptr || (is_instance_name(pick.name) && !instance)) {  // not known which
-      Unit unit;
+      SlotGroup unit;
       unit.unit = -1;
       unit.device = pick.device;
       unit.name = pick.name;
-      const auto whole = std::ranges::find(all, pick.device, &Unit::device);
+      const auto whole = std::ranges::find(all, pick.device, &SlotGroup::device);
       if (pick.device >= 0 && whole != all.end()) unit.pus = whole->pus;
       unit.instance = is_instance_name(pick.name);
       ours.push_back(std::move(unit));
       continue;
     }
-    for (Unit unit : all) {
+    for (SlotGroup unit : all) {
       if (unit.device != pick.device || (instance && unit.subdevice != pick.part)) continue;
       if (!unit.instance) unit.unit = pick.number;
       if (!unit.instance || instance)
@@ -114,17 +114,18 @@ std::vector<Unit> units_of(const Topology& node, const std::vector<Unit>& all,
       ours.push_back(std::move(unit));
     }
   }
-  for (Unit& unit : ours)  // the lowest free number
+  for (SlotGroup& unit : ours)  // the lowest free number
     for (int next = 0; unit.unit < 0; ++next)
       if (taken.insert(next).second) unit.unit = next;
   return ours;
 }
 
 // As they stand in `all`, by their cores, where that is known of each; else as the mask has them.
-std::vector<Unit> in_order(const std::vector<Unit>& all, const std::vector<Unit>& ours) {
-  std::vector<Unit> ordered;
-  for (const Unit& unit : all)
-    std::ranges::copy_if(ours, std::back_inserter(ordered), [&](const Unit& mine) {
+std::vector<SlotGroup> in_order(const std::vector<SlotGroup>& all,
+                                const std::vector<SlotGroup>& ours) {
+  std::vector<SlotGroup> ordered;
+  for (const SlotGroup& unit : all)
+    std::ranges::copy_if(ours, std::back_inserter(ordered), [&](const SlotGroup& mine) {
       return mine.device == unit.device && mine.subdevice == unit.subdevice && !mine.pus.empty();
     });
   return ordered.size() == ours.size() ? ordered : ours;
@@ -134,7 +135,7 @@ std::vector<Unit> in_order(const std::vector<Unit>& all, const std::vector<Unit>
 
 // Entries that name tiles are right for COMPOSITE, and ignored in every other hierarchy.
 void report_ignored(const std::string& set, bool whole, bool right_for_whole,
-                    const std::vector<std::string>& ignored, Units& units) {
+                    const std::vector<std::string>& ignored, Slots& units) {
   const bool dotted = std::ranges::any_of(
       ignored, [](const std::string& entry) { return entry.find('.') != std::string::npos; });
   units.reports.push_back(
@@ -149,7 +150,7 @@ void report_ignored(const std::string& set, bool whole, bool right_for_whole,
 }
 
 std::vector<Pick> granted_tiles(const PlanInput& input, const Allocation& allocation,
-                                const std::vector<Pick>& tiles, Units& units) {
+                                const std::vector<Pick>& tiles, Slots& units) {
   const std::string mask(trim(input.env.get("ZE_AFFINITY_MASK")));
   if (mask.empty() || mask == "default") return tiles;
   units.given = "ZE_AFFINITY_MASK";
@@ -174,12 +175,13 @@ std::vector<Pick> granted_tiles(const PlanInput& input, const Allocation& alloca
 }
 
 // The driver keeps its order: units stay as they stand, with its numbers for those that are left.
-std::vector<Unit> units_of_tiles(const std::vector<Unit>& all, const std::vector<Pick>& tiles,
-                                 const std::vector<Pick>& left) {
+std::vector<SlotGroup> units_of_tiles(const std::vector<SlotGroup>& all,
+                                      const std::vector<Pick>& tiles,
+                                      const std::vector<Pick>& left) {
   const bool by_tile =
-      std::ranges::any_of(all, [](const Unit& unit) { return unit.subdevice >= 0; });
-  std::vector<Unit> ours;
-  for (Unit unit : all) {
+      std::ranges::any_of(all, [](const SlotGroup& unit) { return unit.subdevice >= 0; });
+  std::vector<SlotGroup> ours;
+  for (SlotGroup unit : all) {
     std::vector<std::string> names;
     const Pick* first = nullptr;
     for (const Pick& tile : left) {
@@ -200,9 +202,9 @@ std::vector<Unit> units_of_tiles(const std::vector<Unit>& all, const std::vector
   return ours;
 }
 
-void add_granted_choice(const PlanInput& input, const Allocation& allocation, Units& units) {
+void add_granted_choice(const PlanInput& input, const Allocation& allocation, Slots& units) {
   std::vector<std::string> shown;
-  for (const Unit& unit : units.list) {
+  for (const SlotGroup& unit : units.list) {
     const std::string name =
         unit.device < 0 || unit.instance ? unit.name : std::to_string(unit.device);
     if (std::ranges::count(shown, name) == 0) shown.push_back(name);
@@ -219,13 +221,13 @@ void add_granted_choice(const PlanInput& input, const Allocation& allocation, Un
       fmt::format("{}; of the node's {}", why, counted(input.node.devices.size(), "device"))));
 }
 
-void apply_tiles(const PlanInput& input, const Allocation& allocation, Units& units) {
+void apply_tiles(const PlanInput& input, const Allocation& allocation, Slots& units) {
   if (allocation.by.empty() && trim(input.env.get("ZE_AFFINITY_MASK")).empty()) return;
   const std::vector<Pick> tiles = tiles_in(input.node, allocation.counted);
   std::vector<Pick> left = granted_tiles(input, allocation, tiles, units);
   std::erase_if(left, [&](const Pick& tile) { return !allocation.leaves(tile.device); });
   units.list = units_of_tiles(units.list, tiles, left);
-  for (Unit& unit : units.list)
+  for (SlotGroup& unit : units.list)
     if (allocation.unplaced()) {
       unit.device = -1;
       unit.pus = CpuSet{};
@@ -235,12 +237,12 @@ void apply_tiles(const PlanInput& input, const Allocation& allocation, Units& un
 
 // The source that leaves the fewest: a mask where it removes devices of the allocation.
 Shortage why_fewer(const PlanInput& input, const Allocation& allocation,
-                   const std::vector<Unit>& all, const Units& units) {
+                   const std::vector<SlotGroup>& all, const Slots& units) {
   const std::size_t left = units.list.size();
   Shortage result;
   result.whole = static_cast<int>(all.size());
   if (left >= all.size()) return result;
-  const auto granted = std::ranges::count_if(all, [&](const Unit& unit) {
+  const auto granted = std::ranges::count_if(all, [&](const SlotGroup& unit) {
     if (allocation.mine) return allocation.leaves(unit.device);
     return allocation.unplaced() ||
            std::ranges::count(allocation.counted, unit.device, &Pick::device) > 0;
@@ -249,7 +251,7 @@ Shortage why_fewer(const PlanInput& input, const Allocation& allocation,
                       (allocation.by.empty() || static_cast<long>(left) < granted);
   const std::string& by = masked ? units.given : allocation.by;
   const bool tiles = std::ranges::all_of(
-      all, [](const Unit& unit) { return unit.subdevice >= 0 && !unit.instance; });
+      all, [](const SlotGroup& unit) { return unit.subdevice >= 0 && !unit.instance; });
   result.by = fmt::format("{} {} of the node's {}",
                           input.env.has(by) ? fmt::format("{}={} selects", by, input.env.get(by))
                                             : "this process can open",
@@ -261,9 +263,9 @@ Shortage why_fewer(const PlanInput& input, const Allocation& allocation,
 }
 
 // UUIDs of this node's devices are no other node's.
-void check_other_nodes(const PlanInput& input, Units& units) {
+void check_other_nodes(const PlanInput& input, Slots& units) {
   const bool names = std::ranges::any_of(
-      units.list, [](const Unit& unit) { return unit.name.find('-') != std::string::npos; });
+      units.list, [](const SlotGroup& unit) { return unit.name.find('-') != std::string::npos; });
   if (!spans_nodes(input) || !names) return;
   units.reports.push_back(
       {"names-of-one-node", Severity::error,
@@ -273,7 +275,7 @@ void check_other_nodes(const PlanInput& input, Units& units) {
        "--nodes 1, or --gpu-view launcher if the batch system gives each rank its device"});
 }
 
-void apply_masks(const PlanInput& input, const Allocation& allocation, Units& units) {
+void apply_masks(const PlanInput& input, const Allocation& allocation, Slots& units) {
   std::vector<Pick> picks = read_masks(input, allocation.counted, units);
   const bool masked = units.given != allocation.by;
   const auto outside = std::erase_if(
@@ -295,10 +297,10 @@ void apply_masks(const PlanInput& input, const Allocation& allocation, Units& un
 }
 
 // Puts the instances of split devices (MIG) in their place.
-void split_instances(const Topology& node, Units& units) {
+void split_instances(const Topology& node, Slots& units) {
   if (!has_split(node)) return;
-  std::vector<Unit> split;
-  for (const Unit& unit : units.list) {
+  std::vector<SlotGroup> split;
+  for (const SlotGroup& unit : units.list) {
     const Device& device = *node.find_device(unit.device);
     if (!is_split(device)) {
       split.push_back(unit);
@@ -323,10 +325,10 @@ void split_instances(const Topology& node, Units& units) {
 
 }  // namespace
 
-void apply_allocation(const PlanInput& input, Units& units) {
+void apply_allocation(const PlanInput& input, Slots& units) {
   split_instances(input.node, units);
   const Allocation allocation = find_allocation(input, *units.vendor);
-  const std::vector<Unit> all = units.list;
+  const std::vector<SlotGroup> all = units.list;
   units.reports.insert(units.reports.end(), allocation.reports.begin(), allocation.reports.end());
   units.given = allocation.by;
   const auto apply = units.vendor->keeps_order() ? apply_tiles : apply_masks;
@@ -334,7 +336,7 @@ void apply_allocation(const PlanInput& input, Units& units) {
   units.shortage = why_fewer(input, allocation, all, units);
   const bool masked = !units.shortage.mask.empty();
   std::set<int> devices;
-  for (const Unit& unit : masked ? all : units.list)
+  for (const SlotGroup& unit : masked ? all : units.list)
     if (!masked || allocation.leaves(unit.device)) devices.insert(unit.device);
   units.devices = static_cast<int>(devices.size());
   if (!masked) return;

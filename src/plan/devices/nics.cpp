@@ -7,7 +7,7 @@
 
 #include "hpclaunch/make_plan.h"
 #include "plan/cores/cores.h"
-#include "plan/devices/units.h"
+#include "plan/devices/slots.h"
 
 namespace hpclaunch {
 

@@ -67,7 +67,7 @@ int granted_cores(const Topology& node, int granted) {
   return std::max(1, granted / threads_per_core(node));
 }
 
-Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::string_view host,
+Result<NodeRanks> share_part(const PlanInput& input, const Slots& slots, std::string_view host,
                              int granted, int ranks, bool count_through) {
   const int cores = granted_cores(input.node, granted);
   const int width = input.request->cores_per_rank.value_or(0);
@@ -87,8 +87,8 @@ Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::st
     }
     result.ranks.push_back(std::move(rank));
   }
-  result.assigned = assign_units(units, ranks);
-  give_devices(input.node, units, result);
+  result.assigned = assign_slots(slots, ranks);
+  give_devices(input.node, slots, result);
   return result;
 }
 

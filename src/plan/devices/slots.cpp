@@ -1,4 +1,4 @@
-#include "plan/devices/units.h"
+#include "plan/devices/slots.h"
 
 #include <fmt/format.h>
 
@@ -14,30 +14,30 @@ namespace hpclaunch {
 
 namespace {
 
-std::vector<Unit> all_units(const Topology& node, bool subdevices) {
-  std::vector<Unit> units;
+std::vector<SlotGroup> all_units(const Topology& node, bool subdevices) {
+  std::vector<SlotGroup> slots;
   int next = 0;  // the driver counts parts through
   int index = 0;
   for (const Device& device : node.devices) {
     const int parts = subdevices ? std::max(1, device.subdevices) : 1;
     next += (device.index - index) * parts;  // devices that the description leaves out
     for (int part = 0; part < parts; ++part) {
-      Unit unit;
+      SlotGroup unit;
       unit.unit = next++;
       unit.device = device.index;
       unit.subdevice = parts > 1 ? part : -1;
       unit.pus = node.near(device);
       unit.lacks_cpus = lacks_cpus(node, device);
-      units.push_back(std::move(unit));
+      slots.push_back(std::move(unit));
     }
     index = device.index + 1;
   }
-  std::ranges::stable_sort(units, {}, [&](const Unit& unit) {
+  std::ranges::stable_sort(slots, {}, [&](const SlotGroup& unit) {
     return std::ranges::find_if(node.cores,
                                 [&](const Core& core) { return core.pus.intersects(unit.pus); }) -
            node.cores.begin();
   });
-  return units;
+  return slots;
 }
 
 // Without a profile's modes: where Level Zero finds tiles, it counts these or whole devices (its specification,
@@ -126,110 +126,110 @@ Status check_typed(const PlanInput& input) {
 }
 
 // A device mode's name, mask and choice.
-void choose_mode(const PlanInput& input, const DeviceMode& mode, Units& units) {
-  units.mode = mode.name;
-  if (!mode.mask.empty()) units.mask = mode.mask;
-  if (!mode.mask_item.empty()) units.mask_item = mode.mask_item;
-  units.own_mode = !profile_has_modes(input);
+void choose_mode(const PlanInput& input, const DeviceMode& mode, Slots& slots) {
+  slots.mode = mode.name;
+  if (!mode.mask.empty()) slots.mask = mode.mask;
+  if (!mode.mask_item.empty()) slots.mask_item = mode.mask_item;
+  slots.own_mode = !profile_has_modes(input);
   const bool typed = !input.request->device_mode.empty();
-  const bool exported = !typed && !units.own_mode && mode_of_mask(input) != nullptr;
+  const bool exported = !typed && !slots.own_mode && mode_of_mask(input) != nullptr;
   const Layer layer = typed            ? Layer::command_line
-                      : units.own_mode ? Layer::builtin
+                      : slots.own_mode ? Layer::builtin
                       : exported       ? Layer::environment
                                        : Layer::profile_default;
-  const std::string hierarchy(units.vendor->hierarchy);
+  const std::string hierarchy(slots.vendor->hierarchy);
   const std::string by = fmt::format("{}={} says how the exported {} counts: ", hierarchy,
-                                     input.env.get(hierarchy), units.mask);
-  units.choices.push_back(
-      choice("device-mode", layer, units.mode, (exported ? by : "") + mode.doc));
+                                     input.env.get(hierarchy), slots.mask);
+  slots.choices.push_back(
+      choice("device-mode", layer, slots.mode, (exported ? by : "") + mode.doc));
   if (layer == Layer::profile_default)
-    units.choices.back().history.back().where = mode.origin.where;
+    slots.choices.back().history.back().where = mode.origin.where;
 }
 
 }  // namespace
 
-Result<Units> find_units(const PlanInput& input) {
+Result<Slots> find_slots(const PlanInput& input) {
   Result<const DeviceMode*> mode = find_mode(input);
   if (!mode) return mode.error();
-  Units units;
+  Slots slots;
   if (const Status typed = check_typed(input); !typed) return typed.error();
-  if (input.node.devices.empty()) return units;
-  units.vendor = &device_vendor(input.node.devices.front().vendor);
-  units.list = all_units(input.node, *mode != nullptr && (*mode)->subdevices);
-  units.mask = units.vendor->masks.front();
-  units.mask_item = "${unit}";
-  if (*mode != nullptr) choose_mode(input, **mode, units);
+  if (input.node.devices.empty()) return slots;
+  slots.vendor = &device_vendor(input.node.devices.front().vendor);
+  slots.list = all_units(input.node, *mode != nullptr && (*mode)->subdevices);
+  slots.mask = slots.vendor->masks.front();
+  slots.mask_item = "${unit}";
+  if (*mode != nullptr) choose_mode(input, **mode, slots);
   if (input.request->devices_per_rank == 0) {
-    units.list.clear();
-    units.hidden = true;
-    return units;
+    slots.list.clear();
+    slots.hidden = true;
+    return slots;
   }
-  apply_allocation(input, units);
+  apply_allocation(input, slots);
   const int per_rank = input.request->devices_per_rank.value_or(1);
-  if (units.instances() && per_rank > 1)
+  if (slots.instances() && per_rank > 1)
     return request_error(
         fmt::format("--devices-per-rank {}: the node's devices are in MIG mode, and a process can "
                     "use one instance only",
                     per_rank),
         "omit it: each rank gets one instance");
-  units.total = units.count();
-  units.ranks_per_unit = input.profile != nullptr ? input.profile->ranks_per_device : 0;
-  if (!units.list.empty()) units.filled = input.request->ranks_per_device.value_or(0);
-  units.compact = input.profile != nullptr && input.profile->fill == "compact";
+  slots.total = slots.count();
+  slots.ranks_per_slot = input.profile != nullptr ? input.profile->ranks_per_device : 0;
+  if (!slots.list.empty()) slots.filled = input.request->ranks_per_device.value_or(0);
+  slots.compact = input.profile != nullptr && input.profile->fill == "compact";
   if (per_rank > 1) {
-    units.ranks_per_unit = 1;
-    if (const Status done = group_units(input.node, per_rank, units); !done) return done.error();
+    slots.ranks_per_slot = 1;
+    if (const Status done = group_slots(input.node, per_rank, slots); !done) return done.error();
   }
-  return units;
+  return slots;
 }
 
 std::string Shortage::fix_for(int needed, const std::string& fewer) const {
   return by.empty() || needed > whole ? fewer : fmt::format("{}, or {}", fix, fewer);
 }
 
-std::string Units::available() const {
+std::string Slots::available() const {
   return shortage.by.empty() ? fmt::format("a node has {}", counted(total, "device")) : shortage.by;
 }
 
-bool Units::instances() const { return std::ranges::any_of(list, &Unit::instance); }
+bool Slots::instances() const { return std::ranges::any_of(list, &SlotGroup::instance); }
 
-int Units::used_by(int ranks) const {
+int Slots::used_by(int ranks) const {
   return std::min(count(), filled > 0 ? (ranks + filled - 1) / filled : ranks);
 }
 
-std::vector<int> assign_units(const Units& units, int ranks) {
-  const long count = units.count();
-  const bool all_apart = std::ranges::all_of(units.list, &Unit::apart);
-  std::vector<int> order(units.list.size());
+std::vector<int> assign_slots(const Slots& slots, int ranks) {
+  const long count = slots.count();
+  const bool all_apart = std::ranges::all_of(slots.list, &SlotGroup::apart);
+  std::vector<int> order(slots.list.size());
   std::iota(order.begin(), order.end(), 0);
   // Devices without CPUs, and groups that are apart, come last: when the others have a rank each.
   const auto last = std::stable_partition(order.begin(), order.end(), [&](int u) {
-    return !units.list[u].lacks_cpus && (all_apart || !units.list[u].apart);
+    return !slots.list[u].lacks_cpus && (all_apart || !slots.list[u].apart);
   });
-  const bool first_ones = ranks <= count && (units.compact || last != order.end());
+  const bool first_ones = ranks <= count && (slots.compact || last != order.end());
   std::vector<int> result;
   result.reserve(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r)
     result.push_back(count == 0         ? -1
-                     : units.filled > 0 ? r / units.filled
+                     : slots.filled > 0 ? r / slots.filled
                      : first_ones       ? order[r]
                                         : static_cast<int>(r * count / ranks));
   std::ranges::sort(result);
   return result;
 }
 
-std::vector<int> assign_units_near(const Units& units, const std::vector<RankPlan>& ranks) {
+std::vector<int> assign_slots_near(const Slots& slots, const std::vector<RankPlan>& ranks) {
   const int n = static_cast<int>(ranks.size());
-  std::vector<int> block = assign_units(units, n);
-  if (std::ranges::any_of(units.list, &CpuSet::empty, &Unit::pus)) return block;
-  std::vector<int> all(units.list.size());
+  std::vector<int> block = assign_slots(slots, n);
+  if (std::ranges::any_of(slots.list, &CpuSet::empty, &SlotGroup::pus)) return block;
+  std::vector<int> all(slots.list.size());
   std::iota(all.begin(), all.end(), 0);
   const std::vector<std::vector<int>> groups =
-      clustered(all, [&](int a, int b) { return units.list[a].pus == units.list[b].pus; });
+      clustered(all, [&](int a, int b) { return slots.list[a].pus == slots.list[b].pus; });
   std::vector<std::vector<int>> members(groups.size());
   for (int r = 0; r < n; ++r) {  // each rank must lie in one place
     const auto found = std::ranges::find_if(groups, [&](const std::vector<int>& group) {
-      return units.list[group.front()].pus.contains(ranks[r].cpus);
+      return slots.list[group.front()].pus.contains(ranks[r].cpus);
     });
     if (ranks[r].cpus.empty() || found == groups.end()) return block;
     members[found - groups.begin()].push_back(r);
@@ -239,9 +239,9 @@ std::vector<int> assign_units_near(const Units& units, const std::vector<RankPla
     const std::size_t have = groups[g].size();
     const std::size_t want = members[g].size();
     // With a unit for each rank none is shared, be it far from some.
-    if (n <= units.count() && want > have) return block;
+    if (n <= slots.count() && want > have) return block;
     for (std::size_t i = 0; i < want; ++i)
-      result[members[g][i]] = groups[g][units.compact && want < have ? i : i * have / want];
+      result[members[g][i]] = groups[g][slots.compact && want < have ? i : i * have / want];
   }
   return result;
 }

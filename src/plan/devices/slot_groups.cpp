@@ -1,4 +1,4 @@
-// Several units for one rank.
+// Several slots for one rank.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,17 +7,17 @@
 
 #include "hpclaunch/text.h"
 #include "plan/cores/cores.h"
-#include "plan/devices/units.h"
+#include "plan/devices/slots.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
 namespace {
 
-using Cluster = std::vector<Unit>;
+using Cluster = std::vector<SlotGroup>;
 
-void add_group(const Topology& node, const Cluster& members, std::vector<Unit>& groups) {
-  Unit group = members.front();
+void add_group(const Topology& node, const Cluster& members, std::vector<SlotGroup>& groups) {
+  SlotGroup group = members.front();
   for (std::size_t i = 1; i < members.size(); ++i) {
     const CpuSet& first = members.front().pus;
     const CpuSet& other = members[i].pus;
@@ -34,8 +34,8 @@ void add_group(const Topology& node, const Cluster& members, std::vector<Unit>& 
 
 int lanes_to(const Topology& node, const Cluster& group, const Cluster& piece) {
   int lanes = 0;
-  for (const Unit& a : group)
-    for (const Unit& b : piece) lanes += lanes_between(node, a, b);
+  for (const SlotGroup& a : group)
+    for (const SlotGroup& b : piece) lanes += lanes_between(node, a, b);
   return lanes;
 }
 
@@ -54,10 +54,10 @@ std::size_t next_piece(const Topology& node, const Cluster& group, std::size_t n
 }
 
 // Groups of whole pieces, linked ones together, and across the borders of pieces where sizes differ, as few in each as
-// can be. Where some units are left over anyway, these are the rest of a piece that a group has a part of, so that
+// can be. Where some slots are left over anyway, these are the rest of a piece that a group has a part of, so that
 // groups do not meet in one. What is too few is returned.
 Cluster take_groups(const Topology& node, std::size_t size, std::vector<Cluster> pieces,
-                    std::vector<Unit>& groups) {
+                    std::vector<SlotGroup>& groups) {
   std::size_t left = 0;
   for (const Cluster& piece : pieces) left += piece.size();
   std::size_t spare = left % size;
@@ -82,73 +82,73 @@ Cluster take_groups(const Topology& node, std::size_t size, std::vector<Cluster>
   return over;
 }
 
-// Which units belong to no rank because --devices-per-rank does not divide their number.
-void report_left(Units& units) {
-  if (units.left.empty()) return;
+// Which slots belong to no rank because --devices-per-rank does not divide their number.
+void report_left(Slots& slots) {
+  if (slots.left.empty()) return;
   std::vector<std::string> names;
-  for (const Unit& unit : units.left)
+  for (const SlotGroup& unit : slots.left)
     names.push_back(unit.subdevice >= 0
                         ? fmt::format("{}.{}", unit.device, unit.subdevice)
                         : std::to_string(unit.device >= 0 ? unit.device : unit.unit));
-  units.reports.insert(
-      units.reports.begin(),
+  slots.reports.insert(
+      slots.reports.begin(),
       Diagnostic{"devices-left", Severity::note,
                  fmt::format("device {} of each node {} unused: {} at {} per rank",
                              fmt::join(names, ", "), names.size() == 1 ? "is" : "are",
-                             counted(units.total, "device"), units.per_rank),
+                             counted(slots.total, "device"), slots.per_rank),
                  "choose a --devices-per-rank that divides their number"});
 }
 
 }  // namespace
 
-Status group_units(const Topology& node, int per_rank, Units& units) {
+Status group_slots(const Topology& node, int per_rank, Slots& slots) {
   const auto size = static_cast<std::size_t>(per_rank);
-  if (units.list.size() < size)
+  if (slots.list.size() < size)
     return request_error(
-        fmt::format("--devices-per-rank {}: {}", per_rank, units.available()),
-        units.shortage.fix_for(
-            per_rank, units.list.empty()
+        fmt::format("--devices-per-rank {}: {}", per_rank, slots.available()),
+        slots.shortage.fix_for(
+            per_rank, slots.list.empty()
                           ? "omit --devices-per-rank"
-                          : fmt::format("use --devices-per-rank {} or fewer", units.count())));
-  const std::vector<Unit> order = units.list;
-  std::vector<Unit> groups;
-  std::vector<Unit> rest = order;
+                          : fmt::format("use --devices-per-rank {} or fewer", slots.count())));
+  const std::vector<SlotGroup> order = slots.list;
+  std::vector<SlotGroup> groups;
+  std::vector<SlotGroup> rest = order;
   const auto with_room = [&](auto same, auto piece_of) {
-    std::vector<Unit> left;
+    std::vector<SlotGroup> left;
     for (const Cluster& cluster : clustered(rest, same))
       std::ranges::copy(take_groups(node, size, clustered(cluster, piece_of), groups),
                         std::back_inserter(left));
     rest = std::move(left);
   };
-  const auto one_device = [](const Unit& a, const Unit& b) {
+  const auto one_device = [](const SlotGroup& a, const SlotGroup& b) {
     return a.device >= 0 && a.device == b.device && a.subdevice >= 0 && b.subdevice >= 0;
   };
   const auto same = [&](int far) {  // below kNear every unit is alone
-    return [&node, far](const Unit& a, const Unit& b) {
+    return [&node, far](const SlotGroup& a, const SlotGroup& b) {
       const CpuSet place = around(node, a.pus, far);
-      const bool unknown = far == kSameNuma && place.empty();  // such units are apart
+      const bool unknown = far == kSameNuma && place.empty();  // such slots are apart
       return far >= kNear && !unknown && place == around(node, b.pus, far);
     };
   };
   with_room(one_device, same(kNear - 1));
   for (int far = kNear; far < kDistances; ++far) with_room(same(far), same(far - 1));
-  units.left = std::move(rest);
-  std::ranges::stable_sort(groups, {}, [&](const Unit& group) {
-    return std::ranges::find(order, group.unit, &Unit::unit) - order.begin();
+  slots.left = std::move(rest);
+  std::ranges::stable_sort(groups, {}, [&](const SlotGroup& group) {
+    return std::ranges::find(order, group.unit, &SlotGroup::unit) - order.begin();
   });
-  units.list = std::move(groups);
-  units.per_rank = per_rank;
-  report_left(units);
+  slots.list = std::move(groups);
+  slots.per_rank = per_rank;
+  report_left(slots);
   return Done{};
 }
 
-std::vector<const Unit*> single_units(const Units& units) {
-  std::vector<const Unit*> singles;
-  for (const Unit& unit : units.list) {
+std::vector<const SlotGroup*> single_slots(const Slots& slots) {
+  std::vector<const SlotGroup*> singles;
+  for (const SlotGroup& unit : slots.list) {
     singles.push_back(&unit);
-    for (const Unit& more : unit.more) singles.push_back(&more);
+    for (const SlotGroup& more : unit.more) singles.push_back(&more);
   }
-  for (const Unit& unit : units.left) singles.push_back(&unit);
+  for (const SlotGroup& unit : slots.left) singles.push_back(&unit);
   return singles;
 }
 
