@@ -79,12 +79,16 @@ struct Setting {
 /// nullptr: it is not among them.
 const Setting* find(const std::vector<Setting>& settings, std::string_view name);
 
-/// What a rank can get of a node: a device or a part of one. Tile 1 of card 2 under FLAT: {5, 2, 1}.
+/// What a rank can get of a node: a device or a part of one. Tile 1 of card 2 under FLAT: {5, 2, 1, "5"}.
 struct Slot {
-  int unit = -1;    ///< the driver's number of it
-  int device = -1;  ///< Device::index; -1: unknown
-  int part = -1;    ///< tile, or position in Device::instances; -1: the whole device
-  friend bool operator==(const Slot&, const Slot&) = default;
+  int unit = -1;           ///< the driver's number of it
+  int device = -1;         ///< Device::index; -1: unknown
+  int part = -1;           ///< tile, or position in Device::instances; -1: the whole device
+  std::string entry = {};  ///< what the vendor's mask holds to reach it
+  CpuSet pus = {};         ///< nearest hardware threads; empty when unknown
+  friend bool operator==(const Slot& a, const Slot& b) {
+    return a.unit == b.unit && a.device == b.device && a.part == b.part;
+  }
 };
 
 /// What one local rank gets.

@@ -49,7 +49,7 @@ std::vector<int> devices(const Topology& node, int ranks) {
   REQUIRE(matched);
   std::vector<int> result;
   for (const int unit : matched->assigned)
-    result.push_back(units.list[static_cast<std::size_t>(unit)].device);
+    result.push_back(units.list[static_cast<std::size_t>(unit)].first().device);
   return result;
 }
 
@@ -148,10 +148,10 @@ TEST_CASE("devices of one rank are linked ones", "[links]") {
   link(node, 0, 1, 1);
   const Slots units = test::units_of(node, 2);
   REQUIRE(units.list.size() == 2);
-  CHECK(units.list[0].device == 0);
-  CHECK(units.list[0].more.front().device == 3);
-  CHECK(units.list[1].device == 1);
-  CHECK(units.list[1].more.front().device == 4);
+  CHECK(units.list[0].first().device == 0);
+  CHECK(units.list[0].slots[1].device == 3);
+  CHECK(units.list[1].first().device == 1);
+  CHECK(units.list[1].slots[1].device == 4);
   REQUIRE(units.left.size() == 1);
   CHECK(units.left.front().device == 2);
 }

@@ -143,9 +143,10 @@ TEST_CASE("no other cores are better for the devices that ranks have, by every w
     others += best_of_all(node, units, ranks).first < far ? 1 : 0;
     // A rank gets a part of one NUMA node or whole ones, which may cost a core where devices are near
     // more than one.
-    const bool one_numa = std::all_of(units.list.begin(), units.list.end(), [&](const SlotGroup& unit) {
-      return !unit.pus.empty() && !around(node, unit.pus, kSameNuma).empty();
-    });
+    const bool one_numa =
+        std::all_of(units.list.begin(), units.list.end(), [&](const SlotGroup& unit) {
+          return !unit.pus.empty() && !around(node, unit.pus, kSameNuma).empty();
+        });
     if (!one_numa || far > 0) continue;
     CHECK(worst_off(*matched) == worst);
     ++compared;
@@ -199,7 +200,7 @@ int check_nics(const Topology& node, const Slots& units, NodeRanks matched) {
   const auto ranks = static_cast<int>(matched.ranks.size());
   for (std::size_t r = 0; r < matched.ranks.size(); ++r)
     matched.ranks[r].slots = {
-        {-1, units.list[static_cast<std::size_t>(matched.assigned[r])].device, -1}};
+        {-1, units.list[static_cast<std::size_t>(matched.assigned[r])].first().device, -1}};
   give_nics(node, matched.ranks);
   const std::vector<int> usable_nics = job_nics(node);
   std::map<std::vector<int>, std::map<int, int>> used;  // by the nearest ones
@@ -347,7 +348,7 @@ TEST_CASE("a device of unknown place leaves the others theirs", "[match]") {
   REQUIRE(matched);
   std::map<int, std::string> cpus;
   for (std::size_t r = 0; r < 3; ++r)
-    cpus[units.list[static_cast<std::size_t>(matched->assigned[r])].device] =
+    cpus[units.list[static_cast<std::size_t>(matched->assigned[r])].first().device] =
         matched->ranks[r].cpus.to_list();
   CHECK(cpus == std::map<int, std::string>{{0, "4-5"}, {1, "6-7"}, {2, "0-3"}});
 }

@@ -31,7 +31,7 @@ RivalPlan ours(const Topology& node, int ranks) {
   RivalPlan plan;
   for (std::size_t r = 0; r < matched->ranks.size(); ++r)
     plan.push_back({matched->ranks[r].cpus,
-                    {units.list[static_cast<std::size_t>(matched->assigned[r])].device}});
+                    {units.list[static_cast<std::size_t>(matched->assigned[r])].first().device}});
   return plan;
 }
 

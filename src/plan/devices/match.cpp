@@ -16,24 +16,14 @@ namespace {
 
 using Index = std::size_t;
 
-constexpr int kOneDevice = 1 << 16;  // parts of one device: more than lanes can be
-
-int lanes_of(const Topology& node, int a, int b) {
-  if (a == b) return a < 0 ? 0 : kOneDevice;
-  int lanes = 0;
-  for (const Link& link : node.links)
-    if ((link.from == a && link.to == b) || (link.from == b && link.to == a)) lanes += link.lanes;
-  return lanes;
-}
-
 // Linked neighbours of a ring, and their lanes.
 std::pair<int, long> measure(const Topology& node, const Slots& slots,
                              const std::vector<int>& order) {
   std::pair<int, long> ring;
   const std::size_t pairs = order.size() > 2 ? order.size() : order.size() - 1;
   for (std::size_t i = 0; i < pairs; ++i) {
-    const int lanes =
-        lanes_between(node, slots.list[order[i]], slots.list[order[(i + 1) % order.size()]]);
+    const int lanes = lanes_between(node, slots.list[order[i]].slots,
+                                    slots.list[order[(i + 1) % order.size()]].slots);
     ring.first += lanes > 0 ? 1 : 0;
     ring.second += lanes;
   }
@@ -50,7 +40,9 @@ std::vector<std::vector<int>> link_neighbours(const Topology& node, const Slots&
   std::vector<int> plain;
   std::vector<int> ring;
   const auto lanes = [&](int unit) {
-    return ring.empty() ? 0 : lanes_between(node, slots.list[ring.back()], slots.list[unit]);
+    return ring.empty()
+               ? 0
+               : lanes_between(node, slots.list[ring.back()].slots, slots.list[unit].slots);
   };
   for (Index g = 0; g < groups.size(); ++g) {
     std::vector<int> open = assigned[g];
@@ -80,7 +72,7 @@ std::vector<LocalityGroup> locality_groups(const Topology& node, const Slots& sl
     CpuSet last = unit.pus.empty() ? all : unit.pus;
     for (int far = kNear; far < kDistances; ++far) {
       last |= far == kElsewhere ? all : around(node, unit.pus, far);
-      const bool none = unit.lacks_cpus && unit.more.empty() && far < kSamePackage;
+      const bool none = unit.lacks_cpus && unit.slots.size() == 1 && far < kSamePackage;
       group.within.push_back(none ? CoreSet{} : cores_of(node, last));
     }
     const auto same = std::ranges::find(groups, group.within, &LocalityGroup::within);
@@ -281,13 +273,6 @@ Error too_many(const PlaceRequest& want, const Slots& slots, int cores, const To
 }
 
 }  // namespace
-
-int lanes_between(const Topology& node, const SlotGroup& a, const SlotGroup& b) {
-  int lanes = lanes_of(node, a.device, b.device);
-  for (const SlotGroup& one : a.more) lanes += lanes_between(node, one, b);
-  for (const SlotGroup& one : b.more) lanes += lanes_of(node, a.device, one.device);
-  return lanes;
-}
 
 Result<NodeRanks> match_slots(const Topology& whole, const Slots& slots, const PlaceRequest& want) {
   const Topology node = usable_part(whole);

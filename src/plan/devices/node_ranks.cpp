@@ -253,14 +253,8 @@ bool shares_cpus(const NodeClass& node) {
 }  // namespace
 
 void give_devices(const Topology& node, const Slots& slots, NodeRanks& placed) {
-  for (std::size_t r = 0; r < placed.ranks.size(); ++r) {
-    if (placed.assigned[r] < 0) continue;
-    const SlotGroup& unit = slots.list[placed.assigned[r]];
-    RankPlan& rank = placed.ranks[r];
-    rank.slots.push_back({unit.unit, unit.device, unit.subdevice});
-    for (const SlotGroup& more : unit.more)
-      rank.slots.push_back({more.unit, more.device, more.subdevice});
-  }
+  for (std::size_t r = 0; r < placed.ranks.size(); ++r)
+    if (placed.assigned[r] >= 0) placed.ranks[r].slots = slots.list[placed.assigned[r]].slots;
   give_nics(node, placed.ranks);
 }
 

@@ -14,28 +14,14 @@ namespace hpclaunch {
 
 namespace {
 
-using Cluster = std::vector<SlotGroup>;
+using Cluster = std::vector<Slot>;
 
-void add_group(const Topology& node, const Cluster& members, std::vector<SlotGroup>& groups) {
-  SlotGroup group = members.front();
-  for (std::size_t i = 1; i < members.size(); ++i) {
-    const CpuSet& first = members.front().pus;
-    const CpuSet& other = members[i].pus;
-    for (const int far : {kSameNuma, kSamePackage})
-      group.apart = group.apart || around(node, first, far) != around(node, other, far);
-    if (group.pus.empty() || members[i].pus.empty())
-      group.pus = CpuSet{};  // nothing is near to all of them, as far as is known
-    else
-      group.pus |= members[i].pus;
-    group.more.push_back(members[i]);
-  }
-  groups.push_back(std::move(group));
-}
-
-int lanes_to(const Topology& node, const Cluster& group, const Cluster& piece) {
+int lanes_of(const Topology& node, int a, int b) {
+  constexpr int kOneDevice = 1 << 16;  // more than lanes can be
+  if (a == b) return a < 0 ? 0 : kOneDevice;
   int lanes = 0;
-  for (const SlotGroup& a : group)
-    for (const SlotGroup& b : piece) lanes += lanes_between(node, a, b);
+  for (const Link& link : node.links)
+    if ((link.from == a && link.to == b) || (link.from == b && link.to == a)) lanes += link.lanes;
   return lanes;
 }
 
@@ -45,7 +31,10 @@ std::size_t next_piece(const Topology& node, const Cluster& group, std::size_t n
                        const std::vector<Cluster>& pieces) {
   const auto rank = [&](std::size_t p) {
     const std::size_t size = pieces[p].size();
-    return std::pair(size == need ? 0 : size < need ? 1 : 2, -lanes_to(node, group, pieces[p]));
+    return std::pair(size == need  ? 0
+                     : size < need ? 1
+                                   : 2,
+                     -lanes_between(node, group, pieces[p]));
   };
   std::size_t best = 0;
   for (std::size_t p = 1; p < pieces.size() && !group.empty(); ++p)
@@ -76,7 +65,7 @@ Cluster take_groups(const Topology& node, std::size_t size, std::vector<Cluster>
         pieces.erase(pieces.begin() + p);
       }
     }
-    add_group(node, group, groups);
+    groups.push_back(group_of(node, group));
   }
   for (const Cluster& piece : pieces) over.insert(over.end(), piece.begin(), piece.end());
   return over;
@@ -86,10 +75,9 @@ Cluster take_groups(const Topology& node, std::size_t size, std::vector<Cluster>
 void report_left(Slots& slots) {
   if (slots.left.empty()) return;
   std::vector<std::string> names;
-  for (const SlotGroup& unit : slots.left)
-    names.push_back(unit.subdevice >= 0
-                        ? fmt::format("{}.{}", unit.device, unit.subdevice)
-                        : std::to_string(unit.device >= 0 ? unit.device : unit.unit));
+  for (const Slot& slot : slots.left)
+    names.push_back(slot.part >= 0 ? fmt::format("{}.{}", slot.device, slot.part)
+                                   : std::to_string(slot.device >= 0 ? slot.device : slot.unit));
   slots.reports.insert(
       slots.reports.begin(),
       Diagnostic{"devices-left", Severity::note,
@@ -101,6 +89,30 @@ void report_left(Slots& slots) {
 
 }  // namespace
 
+SlotGroup group_of(const Topology& node, const Cluster& members) {
+  SlotGroup group{members, members.front().pus};
+  const Device* device = node.find_device(members.front().device);
+  group.lacks_cpus = device != nullptr && lacks_cpus(node, *device);
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    const CpuSet& first = members.front().pus;
+    const CpuSet& other = members[i].pus;
+    for (const int far : {kSameNuma, kSamePackage})
+      group.apart = group.apart || around(node, first, far) != around(node, other, far);
+    if (group.pus.empty() || other.empty())
+      group.pus = CpuSet{};  // nothing is near to all of them, as far as is known
+    else
+      group.pus |= other;
+  }
+  return group;
+}
+
+int lanes_between(const Topology& node, const Cluster& a, const Cluster& b) {
+  int lanes = 0;
+  for (const Slot& one : a)
+    for (const Slot& other : b) lanes += lanes_of(node, one.device, other.device);
+  return lanes;
+}
+
 Status group_slots(const Topology& node, int per_rank, Slots& slots) {
   const auto size = static_cast<std::size_t>(per_rank);
   if (slots.list.size() < size)
@@ -110,21 +122,21 @@ Status group_slots(const Topology& node, int per_rank, Slots& slots) {
             per_rank, slots.list.empty()
                           ? "omit --devices-per-rank"
                           : fmt::format("use --devices-per-rank {} or fewer", slots.count())));
-  const std::vector<SlotGroup> order = slots.list;
+  const Cluster order = single_slots(slots);
   std::vector<SlotGroup> groups;
-  std::vector<SlotGroup> rest = order;
+  Cluster rest = order;
   const auto with_room = [&](auto same, auto piece_of) {
-    std::vector<SlotGroup> left;
+    Cluster left;
     for (const Cluster& cluster : clustered(rest, same))
       std::ranges::copy(take_groups(node, size, clustered(cluster, piece_of), groups),
                         std::back_inserter(left));
     rest = std::move(left);
   };
-  const auto one_device = [](const SlotGroup& a, const SlotGroup& b) {
-    return a.device >= 0 && a.device == b.device && a.subdevice >= 0 && b.subdevice >= 0;
+  const auto one_device = [](const Slot& a, const Slot& b) {
+    return a.device >= 0 && a.device == b.device && a.part >= 0 && b.part >= 0;
   };
-  const auto same = [&](int far) {  // below kNear every unit is alone
-    return [&node, far](const SlotGroup& a, const SlotGroup& b) {
+  const auto same = [&](int far) {  // below kNear every slot is alone
+    return [&node, far](const Slot& a, const Slot& b) {
       const CpuSet place = around(node, a.pus, far);
       const bool unknown = far == kSameNuma && place.empty();  // such slots are apart
       return far >= kNear && !unknown && place == around(node, b.pus, far);
@@ -134,7 +146,7 @@ Status group_slots(const Topology& node, int per_rank, Slots& slots) {
   for (int far = kNear; far < kDistances; ++far) with_room(same(far), same(far - 1));
   slots.left = std::move(rest);
   std::ranges::stable_sort(groups, {}, [&](const SlotGroup& group) {
-    return std::ranges::find(order, group.unit, &SlotGroup::unit) - order.begin();
+    return std::ranges::find(order, group.first()) - order.begin();
   });
   slots.list = std::move(groups);
   slots.per_rank = per_rank;
@@ -142,13 +154,11 @@ Status group_slots(const Topology& node, int per_rank, Slots& slots) {
   return Done{};
 }
 
-std::vector<const SlotGroup*> single_slots(const Slots& slots) {
-  std::vector<const SlotGroup*> singles;
-  for (const SlotGroup& unit : slots.list) {
-    singles.push_back(&unit);
-    for (const SlotGroup& more : unit.more) singles.push_back(&more);
-  }
-  for (const SlotGroup& unit : slots.left) singles.push_back(&unit);
+std::vector<Slot> single_slots(const Slots& slots) {
+  Cluster singles;
+  for (const SlotGroup& group : slots.list)
+    std::ranges::copy(group.slots, std::back_inserter(singles));
+  std::ranges::copy(slots.left, std::back_inserter(singles));
   return singles;
 }
 

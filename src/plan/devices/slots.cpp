@@ -6,39 +6,13 @@
 #include <numeric>
 
 #include "hpclaunch/text.h"
-#include "plan/cores/cores.h"
+#include "plan/devices/filters.h"
 #include "plan/devices/masks.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {
 
 namespace {
-
-std::vector<SlotGroup> all_units(const Topology& node, bool subdevices) {
-  std::vector<SlotGroup> slots;
-  int next = 0;  // the driver counts parts through
-  int index = 0;
-  for (const Device& device : node.devices) {
-    const int parts = subdevices ? std::max(1, device.subdevices) : 1;
-    next += (device.index - index) * parts;  // devices that the description leaves out
-    for (int part = 0; part < parts; ++part) {
-      SlotGroup unit;
-      unit.unit = next++;
-      unit.device = device.index;
-      unit.subdevice = parts > 1 ? part : -1;
-      unit.pus = node.near(device);
-      unit.lacks_cpus = lacks_cpus(node, device);
-      slots.push_back(std::move(unit));
-    }
-    index = device.index + 1;
-  }
-  std::ranges::stable_sort(slots, {}, [&](const SlotGroup& unit) {
-    return std::ranges::find_if(node.cores,
-                                [&](const Core& core) { return core.pus.intersects(unit.pus); }) -
-           node.cores.begin();
-  });
-  return slots;
-}
 
 // Without a profile's modes: where Level Zero finds tiles, it counts these or whole devices (its specification,
 // ZE_FLAT_DEVICE_HIERARCHY; FLAT is its default).
@@ -61,7 +35,7 @@ const DeviceMode* mode_of_mask(const PlanInput& input) {
   const DeviceVendor& vendor = device_vendor(input.node.devices.front().vendor);
   const EnvSnapshot& env = input.env;
   if (!vendor.keeps_order() || env.get(vendor.hierarchy).empty() ||
-      trim(env.get(vendor.masks.front())).empty() ||
+      trim(env.get(vendor.masks().front())).empty() ||
       std::ranges::any_of(kSlurmGpuLists, [&](const char* list) { return env.has(list); }))
     return nullptr;
   const auto counts_cards = [](const DeviceMode& mode) {
@@ -129,7 +103,6 @@ Status check_typed(const PlanInput& input) {
 void choose_mode(const PlanInput& input, const DeviceMode& mode, Slots& slots) {
   slots.mode = mode.name;
   if (!mode.mask.empty()) slots.mask = mode.mask;
-  if (!mode.mask_item.empty()) slots.mask_item = mode.mask_item;
   slots.own_mode = !profile_has_modes(input);
   const bool typed = !input.request->device_mode.empty();
   const bool exported = !typed && !slots.own_mode && mode_of_mask(input) != nullptr;
@@ -155,16 +128,18 @@ Result<Slots> find_slots(const PlanInput& input) {
   if (const Status typed = check_typed(input); !typed) return typed.error();
   if (input.node.devices.empty()) return slots;
   slots.vendor = &device_vendor(input.node.devices.front().vendor);
-  slots.list = all_units(input.node, *mode != nullptr && (*mode)->subdevices);
-  slots.mask = slots.vendor->masks.front();
-  slots.mask_item = "${unit}";
+  const std::vector<std::string_view> masks = slots.vendor->masks();
+  if (!masks.empty()) slots.mask = masks.front();
+  MaskEntries entries{"${unit}", *mode != nullptr && (*mode)->subdevices};
   if (*mode != nullptr) choose_mode(input, **mode, slots);
+  if (*mode != nullptr && !(*mode)->mask_item.empty()) entries.item = (*mode)->mask_item;
+  slots.only_by_mask = entries.item.find("subdevice") != std::string::npos;
+  if (const Status known = entries.check(); !known) return known.error();
   if (input.request->devices_per_rank == 0) {
-    slots.list.clear();
     slots.hidden = true;
     return slots;
   }
-  apply_allocation(input, slots);
+  filter_slots(input, entries, slots);
   const int per_rank = input.request->devices_per_rank.value_or(1);
   if (slots.instances() && per_rank > 1)
     return request_error(
@@ -191,7 +166,7 @@ std::string Slots::available() const {
   return shortage.by.empty() ? fmt::format("a node has {}", counted(total, "device")) : shortage.by;
 }
 
-bool Slots::instances() const { return std::ranges::any_of(list, &SlotGroup::instance); }
+bool Slots::instances() const { return std::ranges::any_of(list, is_instance, &SlotGroup::first); }
 
 int Slots::used_by(int ranks) const {
   return std::min(count(), filled > 0 ? (ranks + filled - 1) / filled : ranks);

@@ -6,23 +6,19 @@
 
 #include "hpclaunch/device_vendor.h"
 #include "hpclaunch/make_plan.h"
+#include "hpclaunch/plan.h"
 #include "hpclaunch/profile.h"
 
 namespace hpclaunch {
 
-/// What one rank gets: a device, or a part of one.
+/// What one rank gets: a slot, or with --devices-per-rank several that are near one another.
 struct SlotGroup {
-  int unit = 0;        ///< the driver's count in this mode: what a mask holds
-  int device = 0;      ///< Device::index
-  int subdevice = -1;  ///< -1: the whole device
-  CpuSet pus;          ///< nearest hardware threads; empty when unknown
-  std::string name;    ///< entry that the batch system's mask has for it; "" without one
-  std::vector<SlotGroup> more =
-      {};                   ///< --devices-per-rank: the others of this group; `pus` is near all
-  int place = -1;           ///< the device in the driver's count, where that is not `device`
-  bool instance = false;    ///< of a split device (MIG): a process can have no second one
+  std::vector<Slot> slots;  ///< never empty
+  CpuSet pus;               ///< near all of them; empty when unknown
   bool lacks_cpus = false;  ///< no usable CPU is where the device is
-  bool apart = false;       ///< a group whose devices are on several NUMA nodes
+  bool apart = false;       ///< its devices are on several NUMA nodes
+
+  const Slot& first() const { return slots.front(); }
 };
 
 /// Why there are fewer slots than the node has.
@@ -39,31 +35,31 @@ struct Shortage {
 /// The devices of a node as one launch sees them.
 struct Slots {
   std::vector<SlotGroup>
-      list;          ///< in the order of the cores they are near to; by number where unknown
-  int devices = 0;   ///< whole ones of the job, also where a mask selects some of them
-  int total = 0;     ///< slots of the node, also where `list` has groups of them
-  int per_rank = 1;  ///< slots in one group
-  std::vector<SlotGroup> left;  ///< too few for a group
-  bool hidden = false;          ///< --devices-per-rank 0: no rank gets any
+      list;                ///< in the order of the cores they are near to; by number where unknown
+  int devices = 0;         ///< whole ones of the job, also where a mask selects some of them
+  int total = 0;           ///< slots of the node, also where `list` has groups of them
+  int per_rank = 1;        ///< slots in one group
+  std::vector<Slot> left;  ///< too few for a group
+  bool hidden = false;     ///< --devices-per-rank 0: no rank gets any
   const DeviceVendor* vendor = &device_vendor("");
-  std::string mode;       ///< device mode, "" where the profile has none
-  bool own_mode = false;  ///< `mode` is ours and not a profile's, which has rules for it
-  std::string view;       ///< "own", "all", "launcher"
-  std::string mask;       ///< variable that restricts what a process sees
-  std::string mask_item;  ///< template of one entry
-  std::string given;      ///< what says which devices are ours: a variable; "" for none
+  std::string mode;           ///< device mode, "" where the profile has none
+  bool own_mode = false;      ///< `mode` is ours and not a profile's, which has rules for it
+  std::string view;           ///< "own", "all", "launcher"
+  std::string mask;           ///< variable that restricts what a process sees
+  bool only_by_mask = false;  ///< an entry of the mask is the only way to a slot
+  std::string given;          ///< what says which devices are ours: a variable; "" for none
   Shortage shortage;
   std::vector<Diagnostic> reports = {};  ///< about what is ours
   int ranks_per_slot = 0;                ///< the profile's; 0: not said
-  int filled = 0;                        ///< ranks that were typed for each unit; 0: not typed
+  int filled = 0;                        ///< ranks that were typed for each slot; 0: not typed
   bool compact = false;                  ///< fewer ranks than slots take the first ones
   std::vector<Setting> choices;          ///< "device-mode", "gpu-view"
 
   /// "a node has 4 devices", or why it has fewer.
   std::string available() const;
   int count() const { return static_cast<int>(list.size()); }
-  int used_by(int ranks) const;  ///< slots that so many ranks of a node get
-  bool instances() const;        ///< some unit is an instance of a split device
+  int used_by(int ranks) const;  ///< groups that so many ranks of a node get
+  bool instances() const;        ///< some slot is an instance of a split device
 };
 
 /// Those for which `same` holds together, in the order of their first.
@@ -78,27 +74,35 @@ std::vector<std::vector<Item>> clustered(const std::vector<Item>& items, Same sa
   return clusters;
 }
 
-/// Errors: `usage` for a mode or view that there is not.
+/// Errors: `usage` for a mode or view that there is not; `invalid` for a mask's entry with an unknown fact.
 Result<Slots> find_slots(const PlanInput& input);
 
-/// Leaves in `slots.list` what was granted, instances of split devices (MIG) in their place, each with the entry of a rank's mask (`name`) that reaches it;
-/// `slots.shortage` says what has left less than there is.
-void apply_allocation(const PlanInput& input, Slots& slots);
+struct MaskEntries;
+
+/// filters.cpp: the node's slots and what grants and masks leave of them, one in each group; with `devices`, `seen`,
+/// `given`, `shortage`, reports and the choice "granted-devices".
+void filter_slots(const PlanInput& input, const MaskEntries& entries, Slots& slots);
+
+/// True for a plan of several nodes, of which only this one's grant is known.
+bool spans_nodes(const PlanInput& input);
 
 /// Puts `per_rank` slots (2 or more) together that are near one another: near the same cores first,
 /// then on one package, then any. Errors: `usage` when there are not so many, with what has left so few.
 Status group_slots(const Topology& node, int per_rank, Slots& slots);
 
-/// Every unit of the node by itself: the groups' members one after the other, then what is left.
-std::vector<const SlotGroup*> single_slots(const Slots& slots);
+/// They are near one another, or one.
+SlotGroup group_of(const Topology& node, const std::vector<Slot>& slots);
 
-/// Lanes between two slots, all members of groups counted; parts of one device are nearer than any link.
-int lanes_between(const Topology& node, const SlotGroup& a, const SlotGroup& b);
+/// Every slot of the node by itself: those of each group, then what is left.
+std::vector<Slot> single_slots(const Slots& slots);
 
-/// The unit of each rank (position in `list`; -1 when there are none) in block order.
+/// Lanes between two groups; parts of one device are nearer than any link.
+int lanes_between(const Topology& node, const std::vector<Slot>& a, const std::vector<Slot>& b);
+
+/// The group of each rank (position in `list`; -1 when there are none) in block order.
 std::vector<int> assign_slots(const Slots& slots, int ranks);
 
-/// The same for ranks that are bound already: each gets a unit near its cores. Falls back to block order
+/// The same for ranks that are bound already: each gets slots near its cores. Falls back to block order
 /// where cores or slots are near to nothing in particular.
 std::vector<int> assign_slots_near(const Slots& slots, const std::vector<RankPlan>& ranks);
 

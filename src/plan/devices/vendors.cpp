@@ -29,7 +29,7 @@ Vendors vendors_of(const Topology& node) {
 std::string reader_of(const Vendors& vendors, const std::string& variable) {
   Vendors readers;
   std::ranges::copy_if(vendors, std::back_inserter(readers), [&](const std::string& vendor) {
-    return std::ranges::count(device_vendor(vendor).masks, variable) > 0;
+    return std::ranges::count(device_vendor(vendor).masks(), variable) > 0;
   });
   return readers.size() == 1 ? readers.front() : "";
 }

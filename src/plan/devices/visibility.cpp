@@ -23,11 +23,6 @@ const char* why_all(const Slots& slots) {
              : "each rank sees all devices; device i is nearest to local rank i";
 }
 
-// A mask of parts is the only way to one: a process without it sees whole devices.
-bool masks_parts(const Slots& slots) {
-  return slots.mask_item.find("subdevice") != std::string::npos;
-}
-
 // Slots::choices end with "gpu-view".
 void decide(Slots& slots, Layer layer, const std::string& view, const std::string& why) {
   slots.choices.back().history.push_back(decided(layer, view, why));
@@ -35,19 +30,9 @@ void decide(Slots& slots, Layer layer, const std::string& view, const std::strin
 }
 
 // The mask that reaches these slots.
-Result<std::string> mask_of(const Slots& slots, const std::vector<int>& numbers) {
-  const std::vector<const SlotGroup*> all = single_slots(slots);
+std::string mask_of(const std::vector<Slot>& slots) {
   std::string mask;
-  for (const int number : numbers) {
-    const SlotGroup& unit = **std::ranges::find(all, number, &SlotGroup::unit);
-    Facts facts;
-    facts.rank = {{"unit", std::to_string(unit.unit)},
-                  {"device", std::to_string(unit.place >= 0 ? unit.place : unit.device)},
-                  {"subdevice", std::to_string(std::max(0, unit.subdevice))}};
-    Result<std::string> entry = unit.name.empty() ? expand(slots.mask_item, facts) : unit.name;
-    if (!entry) return entry;
-    mask += (mask.empty() ? "" : ",") + *entry;
-  }
+  for (const Slot& slot : slots) mask += (mask.empty() ? "" : ",") + slot.entry;
   return mask;
 }
 
@@ -60,8 +45,8 @@ void add_pci_order(const Slots& slots, const char* why, EnvSettings& settings) {
 
 // One mask decides, ours or the launcher's; the others are removed where they are set.
 void remove_other_masks(const PlanInput& input, const Slots& slots, EnvSettings& settings) {
-  for (const std::string_view name : slots.vendor->masks)
-    if (!name.empty() && name != slots.mask && input.env.has(name))
+  for (const std::string_view name : slots.vendor->masks())
+    if (name != slots.mask && input.env.has(name))
       settings.add(
           std::string(name), Layer::computed, Unset{},
           fmt::format("only {} is used: a second mask would apply to the devices of the first",
@@ -76,43 +61,25 @@ void add_mask(const PlanInput& input, const Slots& slots, Value value, std::stri
   remove_other_masks(input, slots, settings);
 }
 
-Status add_own(const PlanInput& input, const Slots& slots, const Placement& placed,
-               EnvSettings& settings) {
-  PerRank mask;
-  for (const NodeClass& one : placed.classes) {
-    mask.items.emplace_back();
-    for (const RankPlan& rank : one.ranks) {
-      std::vector<int> numbers;
-      for (const Slot& unit : rank.slots) numbers.push_back(unit.unit);
-      Result<std::string> list = mask_of(slots, numbers);
-      if (!list) return list.error();
-      mask.items.back().push_back(std::move(*list));
-    }
-  }
-  add_mask(input, slots, std::move(mask),
-           fmt::format("each rank sees only its own device{}", slots.per_rank > 1 ? "s" : ""),
-           settings);
-  return Done{};
-}
-
 struct Order {
-  std::vector<int> slots;  // numbers, as the ranks have them, then the others
+  std::vector<Slot> slots;  // as the ranks have them, then the others by number
   std::size_t used = 0;
   bool ascending = true;
   bool natural = true;  // device i of the driver is already local rank i's
 };
 
-Order order_of(const Slots& slots, const std::vector<RankPlan>& ranks) {
+Order order_of(const Slots& all, const std::vector<RankPlan>& ranks) {
   Order order;
-  const auto add = [&](int unit) {
-    if (std::ranges::count(order.slots, unit) == 0) order.slots.push_back(unit);
+  const auto add = [&](const Slot& slot) {
+    if (std::ranges::count(order.slots, slot) == 0) order.slots.push_back(slot);
   };
-  for (const RankPlan& rank : ranks) add(rank.unit());
+  for (const RankPlan& rank : ranks) add(rank.slots.front());
   order.used = order.slots.size();
-  order.ascending = std::ranges::is_sorted(order.slots);
-  order.natural = order.ascending && order.slots.back() == std::ssize(order.slots) - 1;
-  for (const SlotGroup& unit : slots.list) add(unit.unit);
-  std::sort(order.slots.begin() + static_cast<std::ptrdiff_t>(order.used), order.slots.end());
+  order.ascending = std::ranges::is_sorted(order.slots, {}, &Slot::unit);
+  order.natural = order.ascending && order.slots.back().unit == std::ssize(order.slots) - 1;
+  for (const SlotGroup& group : all.list) add(group.first());
+  std::ranges::sort(order.slots.begin() + static_cast<std::ptrdiff_t>(order.used),
+                    order.slots.end(), {}, &Slot::unit);
   return order;
 }
 
@@ -140,8 +107,8 @@ std::string how_to_divide(const std::vector<std::vector<int>>& places) {
   return fmt::format("; use device {} for LOCAL_RANK 0, 1, ...", fmt::join(places.front(), ", "));
 }
 
-Status add_all(const PlanInput& input, const Slots& slots, const Placement& placed,
-               Reports& reports, EnvSettings& settings) {
+void add_all(const PlanInput& input, const Slots& slots, const Placement& placed, Reports& reports,
+             EnvSettings& settings) {
   const bool keeps_order = slots.vendor->keeps_order();
   PerRank mask;
   bool natural = slots.given.empty();
@@ -155,15 +122,13 @@ Status add_all(const PlanInput& input, const Slots& slots, const Placement& plac
     ascending = ascending && order.ascending;
     if (keeps_order && !order.natural) {
       order.slots.resize(order.used);
-      std::ranges::sort(order.slots);
+      std::ranges::sort(order.slots, {}, &Slot::unit);
     }
     places.emplace_back();
     for (const RankPlan& rank : one.ranks)
-      places.back().push_back(
-          static_cast<int>(std::ranges::find(order.slots, rank.unit()) - order.slots.begin()));
-    const Result<std::string> list = mask_of(slots, order.slots);
-    if (!list) return list.error();
-    mask.items.emplace_back(one.ranks.size(), *list);
+      places.back().push_back(static_cast<int>(std::ranges::find(order.slots, rank.slots.front()) -
+                                               order.slots.begin()));
+    mask.items.emplace_back(one.ranks.size(), mask_of(order.slots));
   }
   if (keeps_order && !ascending)
     reports.push_back(
@@ -186,7 +151,6 @@ Status add_all(const PlanInput& input, const Slots& slots, const Placement& plac
   else if (differing_models(input.node))
     add_pci_order(slots, "the plan counts devices by PCI address; CUDA's default is fastest first",
                   settings);
-  return Done{};
 }
 
 // Some term of SYCL's filter, or all together, may take devices from what the mask leaves. Source: the DPC++ compiler's
@@ -216,7 +180,7 @@ void remove_selector(const PlanInput& input, const Slots& slots, EnvSettings& se
 
 // A typed mask is the same for all ranks of a node; without the plan's, each would see all of them as its own.
 void report_typed_masks(const PlanInput& input, const Slots& slots, Reports& reports) {
-  for (const std::string_view name : slots.vendor->masks) {
+  for (const std::string_view name : slots.vendor->masks()) {
     const bool removed = slots.view == "own" && name == slots.mask &&
                          std::ranges::count(input.request->unset, name) > 0;
     const bool set = std::ranges::count(input.request->set, name, &TypedVariable::name) > 0;
@@ -296,7 +260,7 @@ void add_taken(const Slots& slots, EnvSettings& settings) {
 // Parts of devices in a view that has whole ones.
 void report_parts(const Slots& slots, Reports& reports) {
   std::vector<std::string> messages;
-  if (masks_parts(slots))
+  if (slots.only_by_mask)
     messages.push_back(
         fmt::format("--gpu-view all does not work in device mode {}: only a mask selects parts "
                     "of devices",
@@ -312,11 +276,11 @@ void report_parts(const Slots& slots, Reports& reports) {
 
 void decide_view(const PlanInput& input, int ranks_per_node, Slots& slots) {
   if (slots.list.empty()) return;
+  slots.choices.push_back(Setting{"gpu-view", {}});
   const std::string& typed = input.request->gpu_view;
   const std::string by_profile = input.profile != nullptr ? input.profile->gpu_view : "";
   const bool shared = ranks_per_node > slots.used_by(ranks_per_node);
-  const bool masked_parts = masks_parts(slots);
-  slots.choices.push_back(Setting{"gpu-view", {}});
+  const bool masked_parts = slots.only_by_mask;
   if (masked_parts)
     decide(slots, Layer::builtin, "own", "only a mask can select parts of devices in this mode");
   else if (shared)
@@ -362,12 +326,12 @@ bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& c
   return true;
 }
 
-Status add_visibility(const PlanInput& input, const Slots& slots, const Placement& placed,
-                      Reports& reports, EnvSettings& settings) {
+void add_visibility(const PlanInput& input, const Slots& slots, const Placement& placed,
+                    Reports& reports, EnvSettings& settings) {
   if (!input.request->agent) add_local_rank(input, slots, settings);
   if (slots.hidden) {
     hide_all(input.node, reports, settings);
-    return Done{};
+    return;
   }
   std::ranges::copy_if(slots.reports, std::back_inserter(reports), [&](const Diagnostic& one) {
     return slots.view != "launcher" || one.id != "names-of-one-node";  // no names of ours then
@@ -384,17 +348,21 @@ Status add_visibility(const PlanInput& input, const Slots& slots, const Placemen
   }
   const bool sees_own = slots.view == "own" || slots.view == "launcher";
   if (!slots.list.empty() && sees_own && !slots.vendor->taken.empty()) add_taken(slots, settings);
-  if (slots.list.empty() || slots.mask.empty()) return Done{};
+  if (slots.list.empty() || slots.mask.empty()) return;
   if (!slots.vendor->hierarchy.empty() && (slots.mode.empty() || slots.own_mode))
     add_hierarchy(input, slots, settings);
   remove_selector(input, slots, settings);
   if (placed.max_local_size() > 1) report_typed_masks(input, slots, reports);
   if (slots.view == "launcher") remove_other_masks(input, slots, settings);
-  if (slots.view == "own") return add_own(input, slots, placed, settings);
+  if (slots.view == "own")
+    add_mask(input, slots,
+             per_rank(placed, [](const RankPlan& rank) { return mask_of(rank.slots); }),
+             fmt::format("each rank sees only its own device{}", slots.per_rank > 1 ? "s" : ""),
+             settings);
   // An agent's workers take devices by the driver's numbers.
-  if (slots.view != "all" || input.request->agent) return Done{};
+  if (slots.view != "all" || input.request->agent) return;
   report_parts(slots, reports);
-  return add_all(input, slots, placed, reports, settings);
+  add_all(input, slots, placed, reports, settings);
 }
 
 }  // namespace hpclaunch

@@ -15,8 +15,8 @@ bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& c
                          Slots& slots);
 
 /// Adds the mask, removes what would restrict a second time, and adds LOCAL_RANK. `placed` has slots.
-Status add_visibility(const PlanInput& input, const Slots& slots, const Placement& placed,
-                      std::vector<Diagnostic>& reports, EnvSettings& settings);
+void add_visibility(const PlanInput& input, const Slots& slots, const Placement& placed,
+                    std::vector<Diagnostic>& reports, EnvSettings& settings);
 
 /// True for a node on which CUDA by itself counts in another order than that of PCI addresses.
 bool differing_models(const Topology& node);

@@ -170,8 +170,7 @@ Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, c
   add_interfaces(input, hosts.count(), settings);
   add_proxy_exceptions(input, hosts, settings);
   add_program_env(input, hosts, placement, settings);
-  if (Status done = add_visibility(input, slots, placement, made.said.reports, settings); !done)
-    return done.error();
+  add_visibility(input, slots, placement, made.said.reports, settings);
   apply_rules(input, facts, true, slots, placement, made, settings);
   if (supervision.mps) environment.make_dirs.push_back(add_mps(input, settings));
   if (input.request->profile_start)
