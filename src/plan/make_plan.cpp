@@ -55,8 +55,9 @@ Result<Made<Placement>> place(const PlanInput& input, const Counts& counts, Slot
 // The shim's copy of the plan; a report names the checks that it has no room for.
 Status add_wire(const PlanInput& input, Plan& plan) {
   std::vector<std::string> left_out;
-  Result<std::string> wire =
-      encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var}, &left_out);
+  Result<std::string> wire = encode_wire(
+      plan, {input.launcher.rank_var, input.launcher.local_rank_var, !input.launcher.built_in},
+      &left_out);
   if (!wire) return wire.error();
   plan.environment.wire = std::move(*wire);
   if (!left_out.empty())
