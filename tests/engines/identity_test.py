@@ -64,7 +64,7 @@ class Masks(engines.Test):
         rank = self.file("rank.sh", "#!/bin/sh\necho rank $RANK: ${CUDA_VISIBLE_DEVICES-none}\n", 0o755)
         words = [support.HPCLAUNCH, "run", "--launcher", "slurm", "--profile", "none", "--force", "--topology", topology, "--bind-via", "none", *self.meeting()]
         script = self.file("job.sh", "#!/bin/sh\nexec \"$@\"\n", 0o755)
-        for start in (["sbatch", "--wait", "-o", os.path.join(self.folder, "out"), script],):
+        for start in (["salloc"], ["sbatch", "--wait", "-o", os.path.join(self.folder, "out"), script]):
             for options, want in ((["-n", "3"], ["rank 0: 0,1", "rank 1: 0,1", "rank 2: 0,1"]),
                                   (["-n", "4", "--gpu-view", "own"], ["rank 0: 0", "rank 1: 1", "rank 2: 0", "rank 3: 1"]),
                                   (["-n", "3", "--devices-per-rank", "0"], ["rank 0:", "rank 1:", "rank 2:"])):

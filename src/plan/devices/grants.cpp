@@ -247,9 +247,10 @@ class Grants {
     return true;
   }
 
-  // How many GPUs Slurm grants here.
+  // How many GPUs Slurm grants: here, else what was asked for on each node ("2", "a100:1,h100:1"), which is all that
+  // is known beside the job's nodes.
   std::pair<std::string, long> slurm_count() const {
-    for (const std::string name : {kSlurmGpuCount}) {
+    for (const std::string name : {kSlurmGpuCount, "SLURM_GPUS_PER_NODE"}) {
       const std::string text = env_.get(name);
       long count = 0;
       for (const std::string_view one : split(text, ','))
