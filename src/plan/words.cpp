@@ -146,7 +146,7 @@ Setting placement_choice(const PlanInput& input, const Placement& placement) {
                 "what each rank of a node gets (reasons: cpu-bind, devices, nics)");
 }
 
-Setting device_choice(const Slots& slots, bool linked, const Placement& placement) {
+Setting device_choice(const Slots& slots, bool agent, bool linked, const Placement& placement) {
   PerRank numbers = per_rank(placement, [](const RankPlan& rank) {
     std::vector<int> each;
     for (const Slot& unit : rank.slots) each.push_back(unit.unit);
@@ -155,9 +155,11 @@ Setting device_choice(const Slots& slots, bool linked, const Placement& placemen
   std::string why =
       fmt::format("{} on the node, {}, each by the nearest ranks", counted(slots.total, "device"),
                   slots.filled > 0 ? "filled in order" : "used evenly");
-  if (slots.per_rank > 1)
+  if (agent)
+    why = "--agent: all of the job's on the node";
+  else if (slots.per_rank > 1)
     why += fmt::format("; --devices-per-rank {}, near one another", slots.per_rank);
-  if (linked) why += "; linked devices side by side";
+  if (linked && !agent) why += "; linked devices side by side";
   return choice("devices", Layer::computed, std::move(numbers), std::move(why));
 }
 
@@ -184,7 +186,8 @@ Setting nic_choice(const PlanInput& input, const Placement& placement) {
 std::vector<Setting> describe(const PlanInput& input, const Slots& slots, const LaidOut& laid) {
   const bool linked = !input.node.links.empty() && laid.nodes.front().rules.empty();
   std::vector<Setting> choices;
-  if (!slots.list.empty()) choices.push_back(device_choice(slots, linked, laid.placement));
+  if (!slots.list.empty())
+    choices.push_back(device_choice(slots, input.request->agent, linked, laid.placement));
   if (!input.node.nics.empty()) choices.push_back(nic_choice(input, laid.placement));
   choices.push_back(placement_choice(input, laid.placement));
   return choices;

@@ -62,14 +62,16 @@ class Masks(engines.Test):
         node["devices"], node["links"] = node["devices"][:4], []
         topology = self.file("node.json", json.dumps(node))
         rank = self.file("rank.sh", "#!/bin/sh\necho rank $RANK: ${CUDA_VISIBLE_DEVICES-none}\n", 0o755)
-        words = [support.HPCLAUNCH, "run", "--launcher", "slurm", "--profile", "none", "--force", "--topology", topology, "--bind-via", "none", *self.meeting()]
+        words = [support.HPCLAUNCH, "run", "--launcher", "slurm", "--profile", "none", "--force", "--topology", topology, *self.meeting()]
         script = self.file("job.sh", "#!/bin/sh\nexec \"$@\"\n", 0o755)
         for start in (["salloc"], ["sbatch", "--wait", "-o", os.path.join(self.folder, "out"), script]):
             for options, want in ((["-n", "3"], ["rank 0: 0,1", "rank 1: 0,1", "rank 2: 0,1"]),
                                   (["-n", "4", "--gpu-view", "own"], ["rank 0: 0", "rank 1: 1", "rank 2: 0", "rank 3: 1"]),
-                                  (["-n", "3", "--devices-per-rank", "0"], ["rank 0:", "rank 1:", "rank 2:"])):
+                                  (["-n", "3", "--devices-per-rank", "0"], ["rank 0:", "rank 1:", "rank 2:"]),
+                                  (["--agent"], ["rank : 0,1"] * 2)):
+                bind = [] if "--agent" in options else ["--bind-via", "none"]
                 with self.subTest(start=start[0], options=options):
-                    done = self.cluster.run("login", [*start[:1], "-N", str(NODES), "-c", "16", "--gpus-per-node=2", *start[1:], *words, *options, "--", rank])
+                    done = self.cluster.run("login", [*start[:1], "-N", str(NODES), "-c", "16", "--gpus-per-node=2", *start[1:], *words, *bind, *options, "--", rank])
                     with open(os.path.join(self.folder, "out") if start[0] == "sbatch" else os.devnull) as out:
                         lines = (done.stdout + out.read()).splitlines()
                     self.assertEqual(done.returncode, 0, (done, lines))

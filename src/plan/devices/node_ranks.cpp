@@ -164,9 +164,16 @@ void report_idle(const Topology& node, const Slots& slots, NodeRanks& placed) {
 // By a rule of the profile, else by locality. Errors: as match_slots().
 Result<NodeRanks> assign_cores(const PlanInput& input, const Facts& facts, const Slots& slots,
                                int ranks) {
+  NodeRanks result;
+  if (input.request->agent) {
+    RankPlan& rank = result.ranks.emplace_back();
+    rank.cpus = input.node.allowed;
+    describe_cpus(input.node, rank);
+    result.assigned = {slots.list.empty() ? -1 : 0};
+    return result;
+  }
   const bool typed = input.request->cores_per_rank.has_value();
   const bool by_profile = input.profile != nullptr && !typed;
-  NodeRanks result;
   Topology node = input.node;
   if (by_profile && slots.per_rank > 1)
     node = threads_by_rule(input, facts, slots, result);

@@ -133,6 +133,8 @@ Result<Slots> find_slots(const PlanInput& input) {
   MaskEntries entries{"${unit}", *mode != nullptr && (*mode)->subdevices};
   if (*mode != nullptr) choose_mode(input, **mode, slots);
   if (*mode != nullptr && !(*mode)->mask_item.empty()) entries.item = (*mode)->mask_item;
+  for (const std::string& read : input.agent_masks)
+    if (std::ranges::count(masks, read) > 0) slots.mask = read;
   slots.only_by_mask = entries.item.find("subdevice") != std::string::npos;
   if (const Status known = entries.check(); !known) return known.error();
   if (input.request->devices_per_rank == 0) {
@@ -151,6 +153,12 @@ Result<Slots> find_slots(const PlanInput& input) {
   slots.ranks_per_slot = input.profile != nullptr ? input.profile->ranks_per_device : 0;
   if (!slots.list.empty()) slots.filled = input.request->ranks_per_device.value_or(0);
   slots.compact = input.profile != nullptr && input.profile->fill == "compact";
+  if (input.request->agent && slots.total > 1) {  // owns all of them
+    std::vector<Slot> all = single_slots(slots);
+    std::ranges::sort(all, {}, &Slot::unit);
+    slots.list = {group_of(input.node, all)};
+    slots.per_rank = slots.total;
+  }
   if (per_rank > 1) {
     slots.ranks_per_slot = 1;
     if (const Status done = group_slots(input.node, per_rank, slots); !done) return done.error();
@@ -167,6 +175,11 @@ std::string Slots::available() const {
 }
 
 bool Slots::instances() const { return std::ranges::any_of(list, is_instance, &SlotGroup::first); }
+
+int Slots::seen_by_agent() const {
+  if (instances()) return 1;
+  return only_by_mask ? devices : total;
+}
 
 int Slots::used_by(int ranks) const {
   return std::min(count(), filled > 0 ? (ranks + filled - 1) / filled : ranks);

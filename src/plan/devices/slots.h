@@ -47,7 +47,8 @@ struct Slots {
   std::string view;           ///< "own", "all", "launcher"
   std::string mask;           ///< variable that restricts what a process sees
   bool only_by_mask = false;  ///< an entry of the mask is the only way to a slot
-  std::string given;          ///< what says which devices are ours: a variable; "" for none
+  std::string seen;   ///< the mask of a process that gets all of them, in the driver's order
+  std::string given;  ///< what says which devices are ours: a variable; "" for none
   Shortage shortage;
   std::vector<Diagnostic> reports = {};  ///< about what is ours
   int ranks_per_slot = 0;                ///< the profile's; 0: not said
@@ -60,6 +61,7 @@ struct Slots {
   int count() const { return static_cast<int>(list.size()); }
   int used_by(int ranks) const;  ///< groups that so many ranks of a node get
   bool instances() const;        ///< some slot is an instance of a split device
+  int seen_by_agent() const;     ///< devices, as a process counts them that gets all slots
 };
 
 /// Those for which `same` holds together, in the order of their first.

@@ -249,12 +249,33 @@ void add_local_rank(const PlanInput& input, const Slots& slots, EnvSettings& set
 }
 
 // By default JAX takes the device with the number of Slurm's or Open MPI's local rank, which only rank 0 sees here.
-void add_taken(const Slots& slots, EnvSettings& settings) {
-  std::vector<int> seen(static_cast<std::size_t>(slots.per_rank));
+void add_taken(const Slots& slots, int count, EnvSettings& settings) {
+  if (slots.vendor->taken.empty()) return;
+  std::vector<int> seen(static_cast<std::size_t>(count));
   std::iota(seen.begin(), seen.end(), 0);
   settings.add(std::string(slots.vendor->taken), Layer::computed,
                fmt::format("{}", fmt::join(seen, ",")),
                "JAX takes what the rank sees, not the device with the number of its local rank");
+}
+
+// --agent: what the filters leave, in the driver's order, by which workers take devices.
+void add_agent(const PlanInput& input, const Slots& slots, Reports& reports,
+               EnvSettings& settings) {
+  add_taken(slots, slots.seen_by_agent(), settings);
+  if (slots.instances() && slots.total > 1)
+    reports.push_back({"parts-need-masks", Severity::note,
+                       fmt::format("a process sees only the first of {} MIG instances: each worker "
+                                   "needs one of them in {}",
+                                   slots.total, slots.mask),
+                       ""});
+  const std::string first(slots.vendor->masks().front());
+  if (slots.mask != first)  // some launchers set it for their ranks
+    settings.add(first, Layer::computed, Unset{},
+                 fmt::format("the program reads {} only", slots.mask));
+  if (!slots.given.empty())
+    add_mask(input, slots, slots.seen, "the process sees all devices of the job", settings);
+  else if (differing_models(input.node))
+    add_pci_order(slots, "masks of workers count devices by PCI address", settings);
 }
 
 // Parts of devices in a view that has whole ones.
@@ -277,6 +298,8 @@ void report_parts(const Slots& slots, Reports& reports) {
 void decide_view(const PlanInput& input, int ranks_per_node, Slots& slots) {
   if (slots.list.empty()) return;
   slots.choices.push_back(Setting{"gpu-view", {}});
+  if (input.request->agent)
+    return decide(slots, Layer::command_line, "all", "--agent: one process with all devices");
   const std::string& typed = input.request->gpu_view;
   const std::string by_profile = input.profile != nullptr ? input.profile->gpu_view : "";
   const bool shared = ranks_per_node > slots.used_by(ranks_per_node);
@@ -334,7 +357,8 @@ void add_visibility(const PlanInput& input, const Slots& slots, const Placement&
     return;
   }
   std::ranges::copy_if(slots.reports, std::back_inserter(reports), [&](const Diagnostic& one) {
-    return slots.view != "launcher" || one.id != "names-of-one-node";  // no names of ours then
+    const bool masks = slots.view != "launcher" && !(input.request->agent && slots.given.empty());
+    return masks || one.id != "names-of-one-node";  // no names of ours then
   });
   if (slots.list.empty() && !slots.given.empty()) {
     const bool named = input.env.has(slots.given);
@@ -347,20 +371,20 @@ void add_visibility(const PlanInput& input, const Slots& slots, const Placement&
          fmt::format("{}request devices", named ? fmt::format("unset {}, or ", slots.given) : "")});
   }
   const bool sees_own = slots.view == "own" || slots.view == "launcher";
-  if (!slots.list.empty() && sees_own && !slots.vendor->taken.empty()) add_taken(slots, settings);
+  if (!slots.list.empty() && sees_own) add_taken(slots, slots.per_rank, settings);
   if (slots.list.empty() || slots.mask.empty()) return;
   if (!slots.vendor->hierarchy.empty() && (slots.mode.empty() || slots.own_mode))
     add_hierarchy(input, slots, settings);
   remove_selector(input, slots, settings);
   if (placed.max_local_size() > 1) report_typed_masks(input, slots, reports);
   if (slots.view == "launcher") remove_other_masks(input, slots, settings);
+  if (input.request->agent) return add_agent(input, slots, reports, settings);
   if (slots.view == "own")
     add_mask(input, slots,
              per_rank(placed, [](const RankPlan& rank) { return mask_of(rank.slots); }),
              fmt::format("each rank sees only its own device{}", slots.per_rank > 1 ? "s" : ""),
              settings);
-  // An agent's workers take devices by the driver's numbers.
-  if (slots.view != "all" || input.request->agent) return;
+  if (slots.view != "all") return;
   report_parts(slots, reports);
   add_all(input, slots, placed, reports, settings);
 }

@@ -169,7 +169,7 @@ Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, c
   apply_rules(input, facts, false, slots, placement, made, settings);
   add_interfaces(input, hosts.count(), settings);
   add_proxy_exceptions(input, hosts, settings);
-  add_program_env(input, hosts, placement, settings);
+  add_program_env(input, slots, hosts, placement, settings);
   add_visibility(input, slots, placement, made.said.reports, settings);
   apply_rules(input, facts, true, slots, placement, made, settings);
   if (supervision.mps) environment.make_dirs.push_back(add_mps(input, settings));

@@ -30,8 +30,8 @@ void add_identity(const PlanInput& input, const Hosts& hosts, const Placement& p
                   EnvSettings& settings);
 
 /// What the data has for the program under --agent, and for --for. After everything that it refers to.
-void add_program_env(const PlanInput& input, const Hosts& hosts, const Placement& placement,
-                     EnvSettings& settings);
+void add_program_env(const PlanInput& input, const Slots& slots, const Hosts& hosts,
+                     const Placement& placement, EnvSettings& settings);
 
 /// GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME (docs/reference/placement.md). After the profile's rules.
 void add_interfaces(const PlanInput& input, int nodes, EnvSettings& settings);
