@@ -77,6 +77,7 @@ struct Request {
   std::optional<int> het_group;         ///< component of a heterogeneous Slurm job
   bool oversubscribe = false;
   std::optional<BindVia> bind_via;
+  std::string cpu_bind;  ///< CPUs of each rank of a node: "0-3:8-11", "0x0f,0xf0"
   std::string hostfile;
   std::string topology;
 

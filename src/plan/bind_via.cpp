@@ -68,7 +68,12 @@ Setting binding_choice(const PlanInput& input, BindVia via, int nodes, const Lai
   PerRank cpus = per_rank(laid.placement, [](const RankPlan& rank) {
     return rank.part_first < 0 ? rank.cpus.to_list() : part_text(rank);
   });
-  if (first.rules.empty()) {
+  if (!first.list.empty()) {
+    const bool typed = !input.request->cpu_bind.empty();
+    setting.history.push_back(
+        decided(typed ? Layer::command_line : Layer::environment, std::move(cpus),
+                fmt::format("{} names the CPUs of each rank{}", first.list, remarks_of(laid))));
+  } else if (first.rules.empty()) {
     setting.history.push_back(decided(Layer::computed, std::move(cpus), binding_why(input, laid)));
   } else {
     setting.history.back().value = std::move(cpus);
