@@ -12,8 +12,8 @@
 //                            one another cannot share memory.
 // --export=ALL               a batch job submitted with --export=NONE would start ranks with nothing.
 // --kill-on-bad-exit=1 --wait=0   end all when one fails; never because one has ended well.
-// --overlap                  where the shell is a step already (srun --pty bash): without it the new
-//                            step waits for ever for the nodes of the old one.
+// --overlap                  where the shell is a step already (srun --pty bash), or another launch of the job has a
+//                            step on the same nodes: without it the new step waits for the end of the old one.
 // SLURM_CPUS_PER_TASK is an option of srun up to 21.08 and from 23.11, SRUN_CPUS_PER_TASK between them
 // (CHANGELOG/slurm-22.05.md, slurm-23.11.md): both are removed, so that no version matters.
 // A rank sees SLURM_PROCID and SLURM_LOCALID.
@@ -92,7 +92,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
   line.add({"--export=ALL"}, {"--export"});
   line.add({"--kill-on-bad-exit=1"}, {"--kill-on-bad-exit", "-K"});
   line.add({"--wait=0"}, {"--wait", "-W"});
-  if (plan.launch.inside_step) line.add({"--overlap"}, {"--overlap"});
+  if (plan.launch.beside_steps) line.add({"--overlap"}, {"--overlap"});
   if (plan.supervision.output.label) line.add({"--label"}, {"--label", "-l"});
   return line.finish(shim, "--");
 }

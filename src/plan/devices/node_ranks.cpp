@@ -162,18 +162,33 @@ Result<NodeRanks> assign_cores(const PlanInput& input, const Facts& facts, const
   return matched;
 }
 
+// Ranks of a launch that leaves the rest to others: as many as would use all devices, as far as there are cores.
+int ranks_beside(const PlanInput& input, const Units& units, int ranks) {
+  const Request& typed = *input.request;
+  const int cores = cores_of(input.node, input.node.allowed).count();
+  if (!typed.free || typed.cores_per_rank || units.filled > 0 || !own_list(input).empty())
+    return ranks;
+  return std::max(ranks, std::min(units.count(), cores));
+}
+
 // Errors: as match_units().
 Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& all,
                               int ranks, int most) {
   Units units = all;
   if (units.filled > 0) units.list.resize(static_cast<std::size_t>(units.used_by(ranks)));
-  Result<NodeRanks> placed = assign_cores(input, facts, units, ranks, most);
+  const int all_ranks = ranks_beside(input, units, ranks);
+  Result<NodeRanks> placed =
+      assign_cores(input, facts, units, all_ranks, std::max(most, all_ranks));
   if (!placed) return placed;
   NodeRanks& result = *placed;
+  result.ranks.resize(static_cast<std::size_t>(ranks));
+  result.assigned.resize(static_cast<std::size_t>(ranks), -1);
+  for (FittingRule& rule : result.rules) rule.ranks.resize(static_cast<std::size_t>(ranks));
   // A site's rule for a rank on each device may keep cores free; what a grant or a mask took away may be another job's.
   const bool whole = units.shortage.by.empty();
   const bool asked = !result.rules.empty() && !units.hidden && ranks >= units.total;
-  if (!input.request->cores_per_rank && whole && !asked && !input.request->agent)
+  if (!input.request->cores_per_rank && whole && !asked && !input.request->agent &&
+      !input.request->free)
     report_idle(input.node, units, result);
   give_devices(input.node, units, result);
   result.far = count_far(input.node, units, result);
