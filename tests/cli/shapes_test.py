@@ -109,8 +109,8 @@ class Lists(Shapes):
     def test_a_list_of_cpus_that_does_not_fit_is_named(self):
         twelve = ":".join("%d-%d" % (first, first + 3) for first in [*range(4, 28, 4), *range(56, 80, 4)])
         self.assertNotIn("CPU_BIND", self.said(dict(self.MODULE, CPU_BIND="verbose,list:" + twelve)))
-        for value, severity, why in (("garbage", "warning", '"garbage" is no list of CPUs'), ("list:", "warning", '"" is no list of CPUs'),
-                                     ("depth", "warning", '"depth" is no list of CPUs'), ("list:" + twelve.replace("4-7", "0-3"), "warning", "CPU 0 is reserved for the system: "),
+        for value, severity, why in (("garbage", "warning", '"garbage" is not a list of CPUs'), ("list:", "warning", '"" is not a list of CPUs'),
+                                     ("depth", "warning", '"depth" is not a list of CPUs'), ("list:" + twelve.replace("4-7", "0-3"), "warning", "CPU 0 is reserved for the system: "),
                                      ("list:" + twelve.replace("4-7", "4-8"), "warning", "CPU 8 would be two ranks'"),
                                      ("list:" + twelve.replace("76-79", "300"), "warning", "CPU 300 cannot be used on this node"),
                                      ("list:1-4:5-8", "note", "it has the CPUs of 2 ranks, and a node has 12")):
@@ -150,7 +150,7 @@ class Lists(Shapes):
         self.assertEqual([int(one) for one in set_to["HOROVOD_THREAD_AFFINITY"].split(",")], [max(one) for one in used])
 
     def test_a_typed_list_that_does_not_fit_is_refused(self):
-        for text, words, says in (("depth", [], '"depth" is no list of CPUs'), ("1-4", [], "it has the CPUs of 1 rank, and a node has 2"),
+        for text, words, says in (("depth", [], '"depth" is not a list of CPUs'), ("1-4", [], "it has the CPUs of 1 rank, and a node has 2"),
                                   ("0-3:8-11", [], "CPU 0 is reserved for the system"), ("1-4:3-8", [], "CPUs 3-4 would be two ranks'"),
                                   ("1-4:900", [], "CPU 900 cannot be used on this node"), ("1-4:5-8", ["--cpus-per-rank", "4"], "--cpus-per-rank decides"),
                                   ("1-4:5-8", ["--bind-via", "none"], "--bind-via none leaves ranks unbound")):
@@ -179,7 +179,7 @@ class Lists(Shapes):
         self.assertNotIn("CCL_WORKER_AFFINITY", self.said({"CCL_WORKER_AFFINITY": workers % 99}))
         self.assertIn("CCL_WORKER_AFFINITY names CPU 250, which the node does not have [list-invalid]", self.said({"CCL_WORKER_AFFINITY": workers % 250}))
         self.assertIn("puts 1 of 12 threads of oneCCL on cores of ranks [helper-cores]", self.said({"CCL_WORKER_AFFINITY": workers % 108}))
-        self.assertIn('HOROVOD_THREAD_AFFINITY="some" is no list of CPUs [list-invalid]', self.said({"HOROVOD_THREAD_AFFINITY": "some"}))
+        self.assertIn('HOROVOD_THREAD_AFFINITY="some" is not a list of CPUs [list-invalid]', self.said({"HOROVOD_THREAD_AFFINITY": "some"}))
 
     def test_engines_against_the_node(self):
         def pairs(devices, engines=2):

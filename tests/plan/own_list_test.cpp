@@ -38,15 +38,15 @@ TEST_CASE("lists of CPUs in the launchers' notations", "[binding]") {
   }
 }
 
-TEST_CASE("what is no list of CPUs is quoted", "[binding]") {
+TEST_CASE("what is not a list of CPUs is quoted", "[binding]") {
   for (const char* text : {"depth", "", "list:", "1-4:", "4-1", "1-4:x", "none", "map_cpu:a"}) {
     INFO(text);
-    CHECK(read(text).ends_with("is no list of CPUs"));
+    CHECK(read(text).ends_with("is not a list of CPUs"));
   }
   for (const char* text : {"mask_cpu:", "0x", "0x0", "0xg", "mask_cpu:f,,f"}) {
     INFO(text);
-    CHECK(read(text).ends_with("is no mask of CPUs"));
+    CHECK(read(text).ends_with("is not a mask of CPUs"));
   }
-  CHECK(read("0x" + std::string(1025, 'f')).ends_with("is no mask of CPUs"));
+  CHECK(read("0x" + std::string(1025, 'f')).ends_with("is not a mask of CPUs"));
   CHECK(read("0x1" + std::string(1023, '0')) == "4092");
 }

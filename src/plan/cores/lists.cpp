@@ -61,7 +61,7 @@ Result<std::vector<CpuSet>> parse_cpu_lists(std::string_view text) {
                                        : list ? std::optional(*list)
                                               : std::nullopt;
     if (!cpus)
-      return Error{ErrorKind::invalid, fmt::format("\"{}\" is no {}", shown(one),
+      return Error{ErrorKind::invalid, fmt::format("\"{}\" is not a {}", shown(one),
                                                    masks ? "mask of CPUs" : "list of CPUs")};
     lists.push_back(*cpus);
   }
