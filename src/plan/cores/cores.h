@@ -50,7 +50,8 @@ std::vector<CoreSet> cores_by_numa(const Topology& node);
 CoreSet slice(const std::vector<int>& cores, std::size_t begin, std::size_t end);
 
 /// As many shares of `cores` as ranks, ordered by first core. A share is a run of cores of one NUMA node, or whole
-/// neighbouring NUMA nodes; the smallest share is as large as that allows. 1 <= ranks <= cores.
+/// neighbouring NUMA nodes; the smallest share is as large as that allows. With at least as many ranks as NUMA nodes no
+/// share lies in several where the smallest one can be as large without. 1 <= ranks <= cores.
 std::vector<CoreSet> even_shares(const Topology& node, const CoreSet& cores, int ranks);
 
 /// Exactly `width` cores each, spread as even shares are; across caches and NUMA nodes only where
