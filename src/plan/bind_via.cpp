@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "hpclaunch/text.h"
 #include "plan/cores/cores.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/environment/environment.h"
@@ -28,14 +29,26 @@ std::string remarks_of(const LaidOut& laid) {
   return fmt::format("{}", fmt::join(remarks, "; "));
 }
 
+bool has_parts(const LaidOut& laid) {
+  return std::ranges::any_of(laid.placement.classes, [](const NodeClass& one) {
+    return one.ranks.front().part_first >= 0;
+  });
+}
+
+std::string counted_why(const PlanInput& input, const LaidOut& laid) {
+  const bool cpus = laid.placement.counted.empty();
+  return fmt::format(
+      "each rank gets its share of the granted {} of its node ({}), counted there from 0 in {} "
+      "order",
+      cpus ? "CPUs" : "cores", input.granted_why, cpus ? "ascending" : "the machine's");
+}
+
 std::string binding_why(const PlanInput& input, const LaidOut& laid) {
-  const RankPlan& first = laid.placement.classes.front().ranks.front();
-  if (first.part_first >= 0)
-    return fmt::format(
-        "each rank gets its share of the granted CPUs of its node ({}), counted there from 0 in "
-        "ascending order",
-        input.granted_why);
-  const CpuSet& cpus = first.cpus;
+  const auto named = std::ranges::find_if(laid.placement.classes, [](const NodeClass& one) {
+    return one.ranks.front().part_first < 0 || !one.ranks.front().cpus.empty();
+  });
+  if (named == laid.placement.classes.end()) return counted_why(input, laid);
+  const CpuSet& cpus = named->ranks.front().cpus;
   const bool all =
       cpus.contains(pus_of(input.node, cores_of(input.node, cpus)) & input.node.allowed);
   std::string why =
@@ -49,6 +62,7 @@ std::string binding_why(const PlanInput& input, const LaidOut& laid) {
   if (input.model != nullptr && !input.model->reserved.empty())
     why += fmt::format("; CPUs {} are reserved for the system: {}", input.model->reserved.to_list(),
                        input.model->reserved_why);
+  if (has_parts(laid)) why += "; where other CPUs are granted, " + counted_why(input, laid);
   return why + remarks_of(laid);
 }
 
@@ -66,9 +80,9 @@ Setting binding_choice(const PlanInput& input, BindVia via, int nodes, const Lai
                                               one->rule->id, one->rule->origin, one->condition));
   }
   PerRank cpus = per_rank(laid.placement, [](const RankPlan& rank) {
-    return rank.part_first < 0 ? rank.cpus.to_list() : part_text(rank);
+    return rank.part_first < 0 || !rank.cpus.empty() ? rank.cpus.to_list() : part_text(rank);
   });
-  if (first.rules.empty()) {
+  if (first.rules.empty() || has_parts(laid)) {
     setting.history.push_back(decided(Layer::computed, std::move(cpus), binding_why(input, laid)));
   } else {
     setting.history.back().value = std::move(cpus);

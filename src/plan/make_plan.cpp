@@ -133,10 +133,11 @@ PlanInput with_threads(PlanInput input, int threads) {
   int most = 1;
   for (const Core& core : input.node.cores) most = std::max(most, core.pus.count());
   for (int& granted : input.granted)
-    granted = std::max(1, granted / most * std::min(threads, most));
+    granted = (granted + most - 1) / most * std::min(threads, most);
   input.node = first_threads(std::move(input.node), threads);
   return input;
 }
+  input.whole_node &= input.node.all_pus();
 
 }  // namespace
 

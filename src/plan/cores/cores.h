@@ -61,6 +61,12 @@ std::vector<CoreSet> exact_shares(const Topology& node, const CoreSet& cores, in
 /// Cores, package and NUMA node of a rank's CPUs; -1 where these lie in several. For any node.
 void describe_cpus(const Topology& node, RankPlan& rank);
 
+// ---- runs.cpp: the numbers of cores ------------------------------------------------------------------
+
+/// Every core of the node, as Placement::counted has them; empty where each has one thread and they ascend. nullopt:
+/// the threads of one core lie between those of others in no order.
+std::optional<std::vector<CoreRun>> core_runs(const Topology& node);
+
 // ---- allocate.cpp: cores for groups of ranks, each as near as there is room; numbers only ----------
 
 /// Ranks whose devices are near the same cores.
