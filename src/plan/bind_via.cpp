@@ -126,7 +126,11 @@ Result<Choice> choose(const PlanInput& input, const Units& units, int nodes, boo
                               why_not_counted(input)),
                   "omit --bind-via: the batch system restricts ranks to the granted CPUs");
   if (typed) return Choice{*typed, "--bind-via"};
-
+  if (limiting_quota(input) > 0)
+    return Choice{BindVia::none,
+                  fmt::format("the time of {} is granted, and not which CPUs ({}): others use all "
+                              "of them too",
+                              counted(input.cpu_quota, "CPU"), input.cpu_quota_why)};
   if (parts)
     return Choice{BindVia::none, fmt::format("the job has part of each node, and {}; the batch "
                                              "system restricts ranks to the granted CPUs",
@@ -144,6 +148,32 @@ Result<Choice> choose(const PlanInput& input, const Units& units, int nodes, boo
 }
 
 }  // namespace
+
+int limiting_quota(const PlanInput& input) {
+  return input.cpu_quota < input.node.allowed.count() ? input.cpu_quota : 0;
+}
+
+std::optional<Diagnostic> keep_to_quota(const PlanInput& input, Placement& placement) {
+  const int quota = limiting_quota(input);
+  if (quota == 0) return std::nullopt;
+  for (NodeClass& node : placement.classes) {
+    const auto ranks = static_cast<int>(node.ranks.size());
+    for (int r = 0; r < ranks && !input.request->cores_per_rank; ++r) {
+      int& cores = node.ranks[static_cast<std::size_t>(r)].cores;
+      cores = std::clamp(quota / ranks + (r < quota % ranks ? 1 : 0), 1, cores);
+    }
+  }
+  int threads = 0;
+  for (const RankPlan& rank : placement.classes.front().ranks) threads += rank.cores;
+  return Diagnostic{
+      "cpu-quota", threads > quota ? Severity::warning : Severity::note,
+      fmt::format("the control group grants the time of {} and allows {} ({}): {} on each node{}",
+                  counted(quota, "CPU"), input.node.allowed.count(), input.cpu_quota_why,
+                  counted(threads, "thread"),
+                  placement.bind_via == BindVia::none ? ", ranks are not bound" : ""),
+      "request more CPUs for the container or the pod" +
+          (threads > quota ? fmt::format(", or --ranks-per-node {}", quota) : std::string())};
+}
 
 Result<Made<BindVia>> decide_binding(const PlanInput& input, const Units& units, int nodes,
                                      const LaidOut& laid) {
