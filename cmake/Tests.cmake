@@ -136,6 +136,8 @@ hpclaunch_unit_test(make_plan SOURCES
   tests/plan/grants_test.cpp
   tests/plan/masks_test.cpp
   tests/plan/nics_test.cpp
+  tests/plan/quota_test.cpp
+  tests/plan/random_grants_test.cpp
   APART
   tests/plan/make_plan_test.cpp
   tests/plan/parts_test.cpp
@@ -192,6 +194,7 @@ hpclaunch_unit_test(sys LABEL local SOURCES
   tests/sys/network_test.cpp
   tests/sys/supervised_test.cpp)
 hpclaunch_unit_test(job SOURCES
+  tests/job/cgroup_quota_test.cpp
   tests/job/live_node_test.cpp
   tests/job/time_limit_test.cpp)
 hpclaunch_unit_test(laws SOURCES tests/cli/laws_test.cpp)  # of `profile test`, each with a plan that breaks it

@@ -170,6 +170,9 @@ PlanInput planned_at(Site& site, JobNode job, const World& world, const ChosenLa
   input.hosts_why = site.hosts.why;
   input.granted = std::move(job.granted);
   input.granted_why = site.hosts.granted_why;
+  input.whole_node = std::move(job.whole);
+  if (job.quota) input.cpu_quota = job.quota->cpus;
+  if (job.quota) input.cpu_quota_why = std::move(job.quota->why);
   if (!site.hosts.slots_are_cores || input.node.devices.empty())
     input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;

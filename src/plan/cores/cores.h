@@ -50,7 +50,8 @@ std::vector<CoreSet> cores_by_numa(const Topology& node);
 CoreSet slice(const std::vector<int>& cores, std::size_t begin, std::size_t end);
 
 /// As many shares of `cores` as ranks, ordered by first core. A share is a run of cores of one NUMA node, or whole
-/// neighbouring NUMA nodes; the smallest share is as large as that allows. 1 <= ranks <= cores.
+/// neighbouring NUMA nodes; the smallest share is as large as that allows. With at least as many ranks as NUMA nodes no
+/// share lies in several where the smallest one can be as large without. 1 <= ranks <= cores.
 std::vector<CoreSet> even_shares(const Topology& node, const CoreSet& cores, int ranks);
 
 /// Exactly `width` cores each, spread as even shares are; across caches and NUMA nodes only where
@@ -59,6 +60,12 @@ std::vector<CoreSet> exact_shares(const Topology& node, const CoreSet& cores, in
 
 /// Cores, package and NUMA node of a rank's CPUs; -1 where these lie in several. For any node.
 void describe_cpus(const Topology& node, RankPlan& rank);
+
+// ---- runs.cpp: the numbers of cores ------------------------------------------------------------------
+
+/// Every core of the node, as Placement::counted has them; empty where each has one thread and they ascend. nullopt:
+/// the threads of one core lie between those of others in no order.
+std::optional<std::vector<CoreRun>> core_runs(const Topology& node);
 
 // ---- allocate.cpp: cores for groups of ranks, each as near as there is room; numbers only ----------
 

@@ -213,6 +213,7 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
                     Severity::note, "omit --cpu-bind", laid.reports);
     if (!none) return none.error();
   }
+  std::optional<PlanInput> whole;  // for nodes of which the job has all
   std::map<std::pair<int, int>, int> class_of;
   const std::pair<const std::pair<int, int>, int>* last = nullptr;
   for (std::size_t n = 0; n < ranks_on.size(); ++n) {
@@ -225,12 +226,24 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
     const auto [at, fresh] = class_of.emplace(key, static_cast<int>(classes.size()));
     last = &*at;
     if (fresh) {
+      const bool part = by_amount && !is_whole(input, n);
+      if (by_amount && !part && !whole) {
+        whole = input;
+        whole->node.allowed = whole_node(input);
+      }
+      // The first node's cores are known; a node that was granted as many may have the same ones.
+      const bool like_first =
+          part && count_through && input.cores_known && granted == input.granted.front();
       Result<NodeRanks> placed =
-          by_amount ? share_part(input, units, input.hosts[n], granted, ranks_on[n], count_through)
-                    : place_ranks(input, facts, units, ranks_on[n], most);
+          part && !like_first
+              ? share_part(input, units, input.hosts[n], granted, ranks_on[n], count_through)
+              : place_ranks(part || !whole ? input : *whole, facts, units, ranks_on[n], most);
       if (!placed) return placed.error();
-      classes.push_back(NodeClass{placed->ranks, granted});
+      if (like_first) number_parts(granted_cores(input.node, granted), *placed);
+      classes.push_back(
+          NodeClass{placed->ranks, granted, granted > 0 ? granted_cores(input.node, granted) : 0});
       laid.nodes.push_back(std::move(*placed));
+      if (part && count_through) laid.placement.counted = *core_runs(input.node);
     }
     layout.push_back(NodeRun{at->second, 1});
   }

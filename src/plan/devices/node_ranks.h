@@ -76,7 +76,14 @@ bool can_count_through(const PlanInput& input, int nodes);
 /// Why can_count_through is false; a clause.
 std::string why_not_counted(const PlanInput& input);
 
-/// Cores in `granted` hardware threads of such a node; 1 at least.
+/// The hardware threads of a job with all of a node.
+CpuSet whole_node(const PlanInput& input);
+
+/// Of this host `granted` has all of the node: its cores are known by name.
+bool is_whole(const PlanInput& input, std::size_t host);
+
+/// Cores that `granted` hardware threads of such a node are on, where as few as can be: batch systems give no two jobs
+/// one core. 1 at least.
 int granted_cores(const Topology& node, int granted);
 
 /// `ranks` ranks in a grant: even neighbouring shares of its positions, one core longer in front,
@@ -84,6 +91,9 @@ int granted_cores(const Topology& node, int granted);
 /// Errors: `usage` with the host where ranks do not fit.
 Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::string_view host,
                              int granted, int ranks, bool count_through);
+
+/// For ranks whose cores have names: the positions of as many in a grant of `cores`.
+void number_parts(int cores, NodeRanks& placed);
 
 /// Ranks for each of the first `nodes` hosts, one at least: counted out node by node in turn, a full
 /// node is passed over. That is srun's way, and keeps the smallest share large enough.
