@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 
 import support
 from support import HOST, Test, clean_env, hpclaunch, machine, need
@@ -187,6 +188,10 @@ class Launches(Test):
         self.end(two)
         one.kill()
         one.wait()
+        limit = time.monotonic() + support.LIMIT
+        while self.records():  # until the guard has ended the ranks
+            self.assertLess(time.monotonic(), limit, self.records())
+            self.plan("-n", "1")
         done = self.ok(hpclaunch("run", "--launcher", "local", "-n", "1", "--free", "--", "/bin/true", env=self.env))
         self.assertNotIn("shared-with-launch", done.err)
         self.assertEqual(self.records(), [])
