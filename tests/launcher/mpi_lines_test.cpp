@@ -411,7 +411,7 @@ TEST_CASE("a colon among the program's words is refused where it would begin ano
         "expected: refused. A launcher for which \":\" separates nothing (finish() without colons) "
         "is added to kNoSeparator in tests/launcher/mpi_lines_test.cpp");
     CHECK(bool(render(plan.launch.launcher, plan)) ==
-          std::ranges::count(kNoSeparator, plan.launch.launcher) > 0);
+          (std::ranges::count(kNoSeparator, plan.launch.launcher) > 0));
   }
 }
 
