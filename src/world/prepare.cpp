@@ -276,7 +276,8 @@ std::vector<std::string> foreign_variables(const Site& site, const LauncherTrait
   std::vector<std::string> patterns;
   if (site.batch.scheduler == nullptr)
     for (const LauncherTraits::ConflictingVariable& one : launcher.conflicting)
-      if (!one.shapes_step || plan.placement.gpu_view != "launcher")
+      if (one.beside.empty() && one.without.empty() &&
+          (!one.shapes_step || plan.placement.gpu_view != "launcher"))
         patterns.push_back(one.name + (one.prefix ? "*" : ""));
   return patterns;
 }

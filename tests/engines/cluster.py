@@ -146,7 +146,7 @@ def slurm_conf(state, cores):
         "SlurmdLogFile=" + state.path("log", "slurmd-%n"), "ProctrackType=proctrack/linuxproc", "MpiDefault=none",
         "TaskPlugin=task/" + ("affinity" if state.shape in BINDS else "none"), "SwitchType=switch/none",
         "JobAcctGatherType=jobacct_gather/none", "AccountingStorageType=accounting_storage/none",
-        "SelectType=select/cons_tres", "SelectTypeParameters=CR_Core_Memory", "DefMemPerCPU=256", "SchedulerType=sched/backfill",
+        "SelectType=select/cons_tres", "SelectTypeParameters=CR_Core", "SchedulerType=sched/backfill",
         # Steps and jobs follow one another at once; a node that is silent for 10 s is down.
         "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1",
         "SlurmdParameters=config_overrides", "ReturnToService=2", "EnforcePartLimits=ALL", "SlurmdTimeout=10", "KillWait=5",

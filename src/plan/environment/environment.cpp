@@ -72,6 +72,11 @@ bool matches(const LauncherTraits::ConflictingVariable& one, const std::string& 
 void add_launcher(EnvSettings& settings, const PlanInput& input, const Placement& placed) {
   for (const LauncherTraits::ConflictingVariable& variable : input.launcher.conflicting) {
     if (variable.shapes_step && placed.gpu_view == "launcher") continue;
+    const auto is_set = [&](const std::string& name) { return input.env.has(name); };
+    const bool always = variable.beside.empty() && variable.without.empty();
+    if (!always && std::ranges::none_of(variable.beside, is_set) &&
+        std::ranges::all_of(variable.without, is_set))
+      continue;
     for (const auto& [name, value] : input.env.values()) {
       if (!matches(variable, name)) continue;
       Decision removed = decided(Layer::computed, Unset{}, variable.why);
