@@ -347,6 +347,7 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
                  "--stage copy"};
   std::ranges::copy(made->diagnostics, std::back_inserter(diagnostics));
   check_program(request, plan, diagnostics);
+  check_own_mask(request, plan, *world, diagnostics);
   check_mpi(means->mpi, means->launcher, request, *world, plan, diagnostics);
   check_address(plan, request, *world, purpose, diagnostics);
   Prepared prepared = assembled(*means, *std::move(made));
