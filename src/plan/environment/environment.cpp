@@ -170,6 +170,7 @@ Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, c
   settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
                "Python's output appears at once, although it goes to a pipe");
   add_launcher(settings, input, placement);
+  add_aliases(input, hosts, placement, settings);
   add_typed(*input.request, settings);
   apply_rules(input, facts, false, units, placement, made, settings);
   add_interfaces(input, hosts.count(), settings);
