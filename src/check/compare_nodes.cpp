@@ -82,19 +82,20 @@ void compare_own_name(const Subject& at) {
   const NodeFacts& facts = *at.report.facts;
   const std::vector<std::string>& found = facts.host_resolves;
   if (at.plan.nodes() < 2 || found.empty() || !std::ranges::all_of(found, is_loopback)) return;
-  const bool named = at.plan.find_env("GLOO_SOCKET_IFNAME") != nullptr;
+  const std::string* interface = at.value("GLOO_SOCKET_IFNAME");
+  const bool named = interface != nullptr && !interface->empty();
   std::string there = "NAME";
   for (const Interface& one : facts.interfaces)
     if (one.up && !one.addresses.empty() && there == "NAME") there = one.name;
-  at.node_differs("host-name", fmt::format("{}: an address that other nodes reach", at.host),
-                  "loopback: " + found.front(),
-                  named ? "/etc/hosts maps the node's own name to the loopback address; Gloo takes "
-                          "GLOO_SOCKET_IFNAME instead"
-                        : "/etc/hosts maps the node's own name to the loopback address, and Gloo "
-                          "connects to what the name leads to",
-                  named ? "other programs that look up their own name fail: report it to the site"
-                        : fmt::format("--set GLOO_SOCKET_IFNAME={}", there),
-                  named ? Severity::note : Severity::warning);
+  at.node_differs(
+      "host-name", fmt::format("{}: an address that other nodes reach", at.host),
+      "loopback: " + found.front(),
+      named ? "/etc/hosts maps the node's own name to the loopback address; "
+              "GLOO_SOCKET_IFNAME helps Gloo, and no other program"
+            : "/etc/hosts maps the node's own name to the loopback address, and Gloo "
+              "connects to where it leads",
+      named ? "report it to the site" : fmt::format("--set GLOO_SOCKET_IFNAME={}", there),
+      named ? Severity::note : Severity::warning);
 }
 
 void compare_port(const Subject& at) {

@@ -562,9 +562,8 @@ TEST_CASE("facts of nodes", "[compare][nodes]") {
     CHECK(job.only().what.id == "host-name");
     CHECK(job.only().what.severity == Severity::warning);
     CHECK(job.only().found == "loopback: 127.0.1.1");
-    CHECK(job.only().fix == "--set GLOO_SOCKET_IFNAME=eth0");
-    job.plan.environment.settings.push_back(
-        {"GLOO_SOCKET_IFNAME", {{Layer::builtin, std::string("eth0"), {}, "why"}}});
+    CHECK(job.only().what.fix == "--set GLOO_SOCKET_IFNAME=eth0");
+    job.rank(8).values["GLOO_SOCKET_IFNAME"] = "eth0";
     CHECK(job.only().what.severity == Severity::note);
   }
   SECTION("the node's own name leads to others too") {
