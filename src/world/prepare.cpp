@@ -254,7 +254,8 @@ std::vector<std::string> foreign_variables(const Site& site, const LauncherTrait
   std::vector<std::string> patterns;
   if (site.batch.scheduler == nullptr)
     for (const LauncherTraits::ConflictingVariable& one : launcher.conflicting)
-      if (!one.shapes_step || plan.placement.gpu_view != "launcher")
+      if (one.beside.empty() && one.without.empty() &&
+          (!one.shapes_step || plan.placement.gpu_view != "launcher"))
         patterns.push_back(one.name + (one.prefix ? "*" : ""));
   return patterns;
 }
@@ -331,6 +332,7 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
                  "--stage copy"};
   std::ranges::copy(made->diagnostics, std::back_inserter(diagnostics));
   check_program(request, plan, diagnostics);
+  check_own_mask(request, plan, *world, diagnostics);
   check_mpi(means->mpi, means->launcher, request, *world, plan, diagnostics);
   check_address(plan, request, *world, purpose, diagnostics);
   Prepared prepared = assembled(*means, *std::move(made));
