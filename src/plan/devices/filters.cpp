@@ -46,9 +46,7 @@ class Fold {
     std::set<int> granted;
     for (const Slot& slot : counted_.slots) granted.insert(slot.device);
     List left = out_.vendor->keeps_order() ? after_tile_mask() : after_masks();
-    std::vector<std::string> seen;
-    for (const Slot& slot : left) seen.push_back(slot.entry);
-    out_.seen = fmt::format("{}", fmt::join(seen, ","));
+    out_.seen = left;
     sort(left);
     if (std::ranges::any_of(left, is_instance))
       for (std::size_t i = 0; i < left.size(); ++i) left[i].unit = static_cast<int>(i);

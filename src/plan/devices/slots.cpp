@@ -142,6 +142,7 @@ Result<Slots> find_slots(const PlanInput& input) {
     return slots;
   }
   filter_slots(input, entries, slots);
+  if (const Status free = leave_taken(input, slots); !free) return free.error();
   const int per_rank = input.request->devices_per_rank.value_or(1);
   if (slots.instances() && per_rank > 1)
     return request_error(

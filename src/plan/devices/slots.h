@@ -47,8 +47,8 @@ struct Slots {
   std::string view;           ///< "own", "all", "launcher"
   std::string mask;           ///< variable that restricts what a process sees
   bool only_by_mask = false;  ///< an entry of the mask is the only way to a slot
-  std::string seen;   ///< the mask of a process that gets all of them, in the driver's order
-  std::string given;  ///< what says which devices are ours: a variable; "" for none
+  std::vector<Slot> seen;     ///< all of them, in the driver's order
+  std::string given;          ///< what says which devices are ours: a variable; "" for none
   Shortage shortage;
   std::vector<Diagnostic> reports = {};  ///< about what is ours
   int ranks_per_slot = 0;                ///< the profile's; 0: not said
@@ -84,6 +84,9 @@ struct MaskEntries;
 /// filters.cpp: the node's slots and what grants and masks leave of them, one in each group; with `devices`, `seen`,
 /// `given`, `shortage`, reports and the choice "granted-devices".
 void filter_slots(const PlanInput& input, const MaskEntries& entries, Slots& slots);
+
+/// taken.cpp: leaves those that no other launch uses. Errors: `usage` where none is left.
+Status leave_taken(const PlanInput& input, Slots& slots);
 
 /// True for a plan of several nodes, of which only this one's grant is known.
 bool spans_nodes(const PlanInput& input);

@@ -117,6 +117,10 @@ void add_all(const PlanInput& input, const Slots& slots, const Placement& placed
   std::vector<std::vector<int>> places;  // of each rank's device among those that it sees
   for (const NodeClass& one : placed.classes) {
     Order order = order_of(slots, one.ranks);
+    if (input.request->free && order.used < order.slots.size()) {  // the others are for others
+      order.slots.resize(order.used);
+      natural = false;
+    }
     shared = shared || order.used < one.ranks.size();
     natural = natural && order.natural;
     ascending = ascending && order.ascending;
@@ -273,7 +277,8 @@ void add_agent(const PlanInput& input, const Slots& slots, Reports& reports,
     settings.add(first, Layer::computed, Unset{},
                  fmt::format("the program reads {} only", slots.mask));
   if (!slots.given.empty())
-    add_mask(input, slots, slots.seen, "the process sees all devices of the job", settings);
+    add_mask(input, slots, mask_of(slots.seen), "the process sees all devices of the job",
+             settings);
   else if (differing_models(input.node))
     add_pci_order(slots, "masks of workers count devices by PCI address", settings);
 }
