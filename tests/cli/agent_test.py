@@ -124,11 +124,15 @@ class Agent(Test):
         return {name: value for name, value in found.items() if value is not None}, plan
 
     def test_one_mask_of_what_is_granted(self):
+        cores = {}
+
         def machine(name, as_file, change=None):
             node = self.json("topo", "--topology", support.machine(name))
             for device in node["devices"]:
                 (change or (lambda device: None))(device)
-            return self.file("nodes/%s.json" % as_file, json.dumps(node))
+            path = self.file("nodes/%s.json" % as_file, json.dumps(node))
+            cores[path] = len(node["cores"])
+            return path
 
         def split(device):
             device["uuid"] = "GPU-%d0" % device["index"]
@@ -137,7 +141,6 @@ class Agent(Test):
         amd, nvidia, intel = (machine("devices/%s.xml" % name, name) for name in ("mi250x-blade", "xeon-h100-switches", "xeon-pvc"))
         mig = machine("devices/xeon-h100-switches.xml", "mig", split)
         cuda, rocr, hip, ze = "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"
-        cores = {node: len(json.load(open(node))["cores"]) for node in (amd, nvidia, intel, mig)}
         jax = lambda count: {"JAX_LOCAL_DEVICE_IDS": ",".join(map(str, range(count)))}
         for what, node, env, want in (
                 ("all of the node", amd, {}, jax(8)),
@@ -188,7 +191,7 @@ class Agent(Test):
         self.has(done, "[mask-twice]")
 
     def test_refused(self):
-        for option in (["-n", "2"], ["--ppn", "1"], ["--devices-per-rank", "1"], ["--cpus-per-rank", "1"], ["--bind-via", "shim"]):
+        for option in (["-n", "2"], ["--ppn", "1"], ["--devices-per-rank", "1"], ["--cpus-per-rank", "1"], ["--bind-via", "shim"], ["--cpu-bind", "0"]):
             self.refused(125, "run", "--agent", *option, "--", "torchrun", says=["--agent is one process with the whole node"], env=self.env)
         for program in ("srun", "mpiexec", "hpclaunch"):
             self.file("bin/" + program, "#!/bin/sh\nexit 9\n", 0o755)

@@ -44,7 +44,8 @@ class Fold {
     apply_grants(input_, *out_.vendor, entries_, counted_, out_.reports);
     out_.given = counted_.by;
     std::set<int> granted;
-    for (const Slot& slot : counted_.slots) granted.insert(slot.device);
+    for (const Slot& slot : counted_.slots)
+      if (counted_.leaves(slot.device)) granted.insert(counted_.unplaced ? -1 : slot.device);
     List left = out_.vendor->keeps_order() ? after_tile_mask() : after_masks();
     out_.seen = left;
     sort(left);
@@ -273,20 +274,18 @@ class Fold {
          "--nodes 1, or --gpu-view launcher if the batch system gives each rank its device"});
   }
 
-  // The source that leaves the fewest: a mask where it removes devices of the allocation.
-  void report_shortage(const std::set<int>& granted_devices) {
-    const std::size_t left = out_.list.size();
+  // The source that leaves the fewest: a mask where it removes devices of the allocation, which are `granted`; with -1
+  // which they are is not known.
+  void report_shortage(const std::set<int>& granted) {
+    const auto ours = [&](const Slot& slot) {
+      return granted.contains(-1) || granted.contains(slot.device);
+    };
+    const auto left = std::ssize(out_.list);
     Shortage& shortage = out_.shortage;
     shortage.whole = static_cast<int>(all_.size());
-    std::set<int> here;
-    if (left < all_.size()) {
-      const auto granted = std::ranges::count_if(all_, [&](const Slot& slot) {
-        return counted_.mine ? counted_.leaves(slot.device)
-                             : counted_.unplaced || granted_devices.contains(-1) ||
-                                   granted_devices.contains(slot.device);
-      });
-      const bool by_mask = env_.has(out_.given) && masked() &&
-                           (counted_.by.empty() || static_cast<long>(left) < granted);
+    const bool by_mask = left < shortage.whole && env_.has(out_.given) && masked() &&
+                         (counted_.by.empty() || left < std::ranges::count_if(all_, ours));
+    if (left < shortage.whole) {
       const std::string& by = by_mask ? out_.given : counted_.by;
       const bool tiles = std::ranges::all_of(
           all_, [](const Slot& slot) { return slot.part >= 0 && !is_instance(slot); });
@@ -298,19 +297,19 @@ class Fold {
       shortage.fix = by_mask ? fmt::format("add devices to {}", by) : "request more devices";
       if (by_mask && left > 0) shortage.mask = by;
     }
-    const bool by_mask = !shortage.mask.empty();
-    for (const Slot& slot : by_mask ? all_ : List{})
-      if (counted_.leaves(slot.device)) here.insert(slot.device);
-    for (const SlotGroup& group : out_.list)
-      if (!by_mask) here.insert(group.first().device);
-    out_.devices = static_cast<int>(here.size());
-    if (by_mask)
-      out_.reports.push_back(
-          {"mask-restricts", Severity::note, shortage.by,
-           fmt::format(fmt::runtime(input_.job.scheduler == "none"
-                                        ? "unset {} to use all devices"
-                                        : "request more devices, or unset {} if exported by you"),
-                       shortage.mask)});
+    std::set<int> devices;  // of the job
+    for (const SlotGroup& group : out_.list) devices.insert(group.first().device);
+    if (!shortage.mask.empty()) devices.clear();
+    for (const Slot& slot : all_)
+      if (!shortage.mask.empty() && ours(slot)) devices.insert(slot.device);
+    out_.devices = static_cast<int>(devices.size());
+    if (shortage.mask.empty()) return;
+    out_.reports.push_back(
+        {"mask-restricts", Severity::note, shortage.by,
+         fmt::format(fmt::runtime(input_.job.scheduler == "none"
+                                      ? "unset {} to use all devices"
+                                      : "request more devices, or unset {} if exported by you"),
+                     shortage.mask)});
   }
 
   const PlanInput& input_;

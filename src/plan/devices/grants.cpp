@@ -137,9 +137,8 @@ class Grants {
       if (!list) continue;
       Numbers anew(list->size());
       std::iota(anew.begin(), anew.end(), 0);
-      const Numbers all = all_;
       if (!numbers_.empty() && !mask_has_parts() && (numbers_ == anew || numbers_ == *list) &&
-          std::ranges::all_of(*list, [&](int device) { return has(all, device); }))
+          std::ranges::all_of(*list, [&](int device) { return has(all_, device); }))
         out_.cards = exported(name);
       return;
     }
