@@ -136,6 +136,8 @@ hpclaunch_unit_test(make_plan SOURCES
   tests/plan/grants_test.cpp
   tests/plan/masks_test.cpp
   tests/plan/nics_test.cpp
+  tests/plan/quota_test.cpp
+  tests/plan/random_grants_test.cpp
   APART
   tests/plan/make_plan_test.cpp
   tests/plan/parts_test.cpp
@@ -192,6 +194,7 @@ hpclaunch_unit_test(sys LABEL local SOURCES
   tests/sys/network_test.cpp
   tests/sys/supervised_test.cpp)
 hpclaunch_unit_test(job SOURCES
+  tests/job/cgroup_quota_test.cpp
   tests/job/live_node_test.cpp
   tests/job/time_limit_test.cpp)
 hpclaunch_unit_test(laws SOURCES tests/cli/laws_test.cpp)  # of `profile test`, each with a plan that breaks it
@@ -336,7 +339,7 @@ if(_pure)
 endif()
 
 # What starts ranks, other programs or a terminal.
-foreach(topic golden counts usage terminal doctor local endings agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
+foreach(topic golden counts launches usage terminal doctor local endings agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
   hpclaunch_test(cli.${topic} machine cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
 endforeach()
 # They bind ranks to the same cores and wait for one another's.
@@ -370,7 +373,7 @@ if(_machine)
   endfunction()
   # Those that wait longest first: the others run beside them.
   set(_cost 1000)
-  foreach(topic waits faults failures training matrix cluster restart stage container submit identity mps)
+  foreach(topic waits faults failures training matrix cluster restart launches stage container submit identity mps)
     hpclaunch_engine_test(${topic})
     set_tests_properties(engines.${topic} PROPERTIES COST ${_cost})
     math(EXPR _cost "${_cost} - 1")

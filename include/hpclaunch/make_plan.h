@@ -47,6 +47,10 @@ struct PlanInput {
   std::optional<Topology> live;      ///< this node, when it is a node of the job and was probed
   /// Device::index of those that a process here can open, ascending; nullopt: not checked.
   std::optional<std::vector<int>> reachable = {};
+  /// --free: device and part (-1: all of it) that other launches of the job use, and who these are.
+  std::vector<std::pair<int, int>> taken = {};
+  std::string taken_by = {};
+  std::string beside = {};  ///< launches on the same nodes that share nothing else; "" for none
   JobFacts job;
   /// Allocation or host file, launch order, each once; never empty.
   HostNames hosts;
@@ -57,7 +61,11 @@ struct PlanInput {
   /// Granted hardware threads on each host, all >= 1, where nodes are granted in part; empty: whole nodes,
   /// or unknown. Used only with `part_of_node`.
   std::vector<int> granted;
-  std::string granted_why;      ///< "SLURM_JOB_CPUS_PER_NODE=2,8"
+  std::string granted_why;  ///< "SLURM_JOB_CPUS_PER_NODE=2,8"
+  /// CPUs whose time a control group grants on each node, whichever these are; 0: no limit.
+  int cpu_quota = 0;
+  std::string cpu_quota_why;    ///< "/sys/fs/cgroup/cpu.max: 200000 100000"
+  CpuSet whole_node = {};       ///< of a job with all of a node; empty: all hardware threads
   bool job_part = false;        ///< outside a job: one is to be asked for with a part of each node
   std::string job_memory = {};  ///< and so much memory of it, "124G"; "": as it comes
   EnvSnapshot env;

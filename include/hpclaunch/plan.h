@@ -94,8 +94,9 @@ struct RankPlan {
   int package = -1;  ///< OS index when all its PUs are in one package; -1 otherwise or unknown
   int numa = -1;     ///< OS index when all its PUs are on one NUMA node; -1 otherwise or unknown
   std::vector<UnitRef> units = {};  ///< its devices or parts of them, its first one first
-  /// Where only the number of granted CPUs is known: the positions of this rank's CPUs, from 0, among the
-  /// granted CPUs of its node, ascending; `cpus` is empty then. -1: not used.
+  /// Where only the number of granted CPUs is known: the positions of this rank's cores, from 0, among the
+  /// granted cores of its node, in the order of Placement::counted. With `cpus` too these are for nodes that grant all
+  /// CPUs of their class, the positions for any other. -1: not used.
   int part_first = -1;
   int part_last = -1;                     ///< inclusive
   std::map<std::string, int> roles = {};  ///< PU of each helper thread of the site's binding
@@ -113,6 +114,7 @@ CpuSet cpus_of(const std::vector<RankPlan>& ranks);
 struct NodeClass {
   std::vector<RankPlan> ranks;  ///< index = local rank; never empty
   int granted = 0;              ///< granted hardware threads on such a node; 0: all, or unknown
+  int granted_cores = 0;        ///< the cores that have them; 0 with `granted`
   friend bool operator==(const NodeClass&, const NodeClass&) = default;
 };
 
@@ -211,6 +213,17 @@ struct Hosts {
   int count() const { return static_cast<int>(names.size()); }
 };
 
+/// Cores that are alike, in the order of the machine: core c has the hardware threads
+/// first + c * step + t * stride. "0, 56, 1, 2, 112": core 0 has CPUs 0 and 112, core 1 has 1 and 113.
+struct CoreRun {
+  int first = 0;
+  int cores = 1;
+  int step = 1;
+  int threads = 1;
+  int stride = 1;
+  friend bool operator==(const CoreRun&, const CoreRun&) = default;
+};
+
 /// Ranks on nodes, and what each of them gets there.
 struct Placement {
   std::vector<NodeClass> classes;  ///< never empty
@@ -218,6 +231,8 @@ struct Placement {
   bool shared_cpus = false;        ///< ranks of a node have CPUs in common
   std::string gpu_view;            ///< "own", "all", "launcher"; "" without devices
   BindVia bind_via = BindVia::shim;
+  /// How ranks with a part count the cores that they find; empty: each CPU is one, ascending.
+  std::vector<CoreRun> counted = {};
 
   const NodeClass& of(const NodeRun& run) const { return classes[run.node_class]; }
   int world_size() const;
@@ -245,7 +260,7 @@ struct Launch {
   std::vector<std::string> batch;          ///< batch directives of the profile's rules
   std::string image;                       ///< of the container that the ranks run in; "" for none
   std::string directory;                   ///< where they start inside it; "" for the image's own
-  bool inside_step = false;                ///< hpclaunch runs in a step of this very launcher
+  bool beside_steps = false;               ///< other steps of this launcher run on the same nodes
   /// Program and arguments; [0] absolute once resolved; may be empty for reports.
   std::vector<std::string> command;
 };

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hpclaunch/diagnostic.h"
 #include "hpclaunch/env.h"
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/request.h"
@@ -28,6 +29,8 @@ struct HostList {
   bool invented = false;         ///< stand-ins: the job will have others
   std::vector<int> granted;      ///< CPUs of each host as the batch system counts; empty: unknown
   std::string granted_why;
+  std::vector<Diagnostic> reports =
+      {};  ///< lists of the batch system that are not those of its hosts
 };
 
 /// What a batch system says about the end of the job.

@@ -61,15 +61,17 @@ Reason reason_for(const Subject& at, const CpuSet& planned, const CpuSet& found)
           by_launcher ? "--bind-via shim; remove presets of the launcher's binding" : ""};
 }
 
-// An unbound rank has all CPUs of its control group.
-void compare_unbound(const Subject& at, const std::string& cpus) {
+// An unbound rank has all CPUs of its control group, one with a part as many cores as planned.
+void compare_unnamed(const Subject& at, const std::string& cpus) {
   const RankPlan& rank = at.planned();
   const Result<CpuSet> found = CpuSet::parse(cpus);
   if (!found) return;
   if (rank.part_first >= 0) {
     const int wanted = rank.part_last - rank.part_first + 1;
-    if (found->count() != wanted)
-      at.rank_differs("cpus", counted(wanted, "granted CPU"), cpus,
+    const bool by_core = !at.job.plan.placement.counted.empty();
+    const int got = by_core ? cores_of(at.job.node, *found).count() : found->count();
+    if (got != wanted)
+      at.rank_differs("cpus", counted(wanted, by_core ? "granted core" : "granted CPU"), cpus,
                       "the node granted another number of CPUs than planned",
                       "request the same number on each node");
     return;
@@ -85,8 +87,8 @@ void compare_unbound(const Subject& at, const std::string& cpus) {
 void compare_cpus(const Subject& at) {
   const CpuSet& planned = at.planned().cpus;
   const std::string& cpus = at.report.cpus_before.empty() ? at.report.cpus : at.report.cpus_before;
-  if (planned.empty()) return compare_unbound(at, cpus);
-  if (planned.to_list() == cpus) return;
+  if (planned.to_list() == cpus && !planned.empty()) return;
+  if (planned.empty() || at.planned().part_first >= 0) return compare_unnamed(at, cpus);
   const Result<CpuSet> found = CpuSet::parse(cpus);
   const Reason reason = found
                             ? reason_for(at, planned, *found)

@@ -5,6 +5,8 @@
 // --nodes --ntasks           tasks are counted out one per node in turn, so the first nodes get more;
 // --distribution=block       and then numbered node by node. Sites may preset another distribution.
 // --nodelist=a,b             a set: srun puts the nodes into its own order.
+// --distribution=arbitrary --nodelist=a,a,b   the host of each rank in turn, for all other numbers and orders. With
+//                            --nodes srun refuses it from 23.11 on.
 // --cpu-bind=mask_cpu:0x..,  one mask per local task, OS indices. Without 0x a mask that begins with a
 //                            letter is read as the next keyword. A mask outside the step's CPUs fails
 //                            the launch, so the plan must have been made from what the job has.
@@ -12,8 +14,8 @@
 //                            one another cannot share memory.
 // --export=ALL               a batch job submitted with --export=NONE would start ranks with nothing.
 // --kill-on-bad-exit=1 --wait=0   end all when one fails; never because one has ended well.
-// --overlap                  where the shell is a step already (srun --pty bash): without it the new
-//                            step waits for ever for the nodes of the old one.
+// --overlap                  where the shell is a step already (srun --pty bash), or another launch of the job has a
+//                            step on the same nodes: without it the new step waits for the end of the old one.
 // SLURM_CPUS_PER_TASK is an option of srun up to 21.08 and from 23.11, SRUN_CPUS_PER_TASK between them
 // (CHANGELOG/slurm-22.05.md, slurm-23.11.md): both are removed, so that no version matters. What else is removed:
 // profiles/programs/requests.json.
@@ -63,25 +65,48 @@ std::string mask(const CpuSet& cpus) {
   return text;
 }
 
-Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::string& shim) {
-  Line line(plan, {srun.path}, kTable.words);
-  line.require(check_even(plan, "srun"));
+// Ranks where srun would put them by itself, or on the host that is named for each.
+void add_places(const Plan& plan, Line& line) {
+  const Status even = check_even(plan, "srun");
+  const bool own_hosts = line.given({"--nodelist", "-w", "--nodefile", "-F"});
+  const bool named = !plan.hosts.whole_allocation && !own_hosts;
+  const Status order =
+      named
+          ? check_order_of_srun(
+                plan, "srun", "order the host file by name, or omit it and use the job's own nodes")
+          : Done{};
+  const auto add_ranks = [&] {
+    line.add({fmt::format("--ntasks={}", plan.world_size())}, {"--ntasks", "-n"});
+  };
+  const bool typed = own_hosts || line.given({"--distribution", "-m", "--nodes", "-N"});
+  if (!typed && !plan.hosts.invented && !(even && order)) {
+    add_ranks();
+    line.add({"--distribution=arbitrary"});
+    return line.add_hosts({.list = "--nodelist=",
+                           .hint = even ? "order the host file by name"
+                                        : "use the same number of ranks on each node: --ppn N"},
+                          host_of_ranks(plan));
+  }
+  line.require(even);
+  line.require(order);
   line.add({fmt::format("--nodes={}", plan.nodes())}, {"--nodes", "-N"});
-  line.add({fmt::format("--ntasks={}", plan.world_size())}, {"--ntasks", "-n"});
+  add_ranks();
   // srun warns where they contradict each other, and then ignores the former.
   if (plan.world_size() == plan.max_local_size() * plan.nodes())
     line.add({fmt::format("--ntasks-per-node={}", plan.max_local_size())}, {"--ntasks-per-node"});
-  if (plan.placement.shared_cpus) line.add({"--overcommit"}, {"--overcommit", "-O"});
-  if (!plan.hosts.whole_allocation && !line.given({"--nodelist", "-w", "--nodefile", "-F"})) {
-    line.require(check_order_of_srun(
-        plan, "srun", "order the host file by name, or omit it and use the job's own nodes"));
+  if (named)
     line.add_hosts(
         {.list = "--nodelist=",
          .hint = "use the job's nodes without a host file, or --launcher-arg=--nodefile=FILE",
          .with_counts = false},
         host_list(plan));
-  }
   line.add({"--distribution=block"}, {"--distribution", "-m"});
+}
+
+Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::string& shim) {
+  Line line(plan, {srun.path}, kTable.words);
+  add_places(plan, line);
+  if (plan.placement.shared_cpus) line.add({"--overcommit"}, {"--overcommit", "-O"});
   const std::string& view = plan.placement.gpu_view;
   if (view != "launcher") {  // then the profile's flags bind CPUs and GPUs together
     line.add({launcher_binds(plan) ? "--cpu-bind=mask_cpu:" + join_sets(plan, ",", mask)
@@ -93,7 +118,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
   line.add({"--export=ALL"}, {"--export"});
   line.add({"--kill-on-bad-exit=1"}, {"--kill-on-bad-exit", "-K"});
   line.add({"--wait=0"}, {"--wait", "-W"});
-  if (plan.launch.inside_step) line.add({"--overlap"}, {"--overlap"});
+  if (plan.launch.beside_steps) line.add({"--overlap"}, {"--overlap"});
   if (plan.supervision.output.label) line.add({"--label"}, {"--label", "-l"});
   line.refuse_exclusions("slurm", srun.version);
   return line.finish(shim, "--");

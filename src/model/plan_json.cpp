@@ -137,6 +137,7 @@ Json class_json(const NodeClass& node) {
   std::size_t local_rank = 0;
   Json one;
   one["granted"] = node.granted == 0 ? Json(nullptr) : Json(node.granted);
+  one["granted_cores"] = node.granted == 0 ? Json(nullptr) : Json(node.granted_cores);
   one["ranks"] =
       list(node.ranks, [&](const RankPlan& rank) { return rank_json(rank, local_rank++); });
   return one;

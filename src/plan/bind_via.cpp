@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "hpclaunch/text.h"
 #include "plan/cores/cores.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/environment/environment.h"
@@ -28,14 +29,26 @@ std::string remarks_of(const LaidOut& laid) {
   return fmt::format("{}", fmt::join(remarks, "; "));
 }
 
+bool has_parts(const LaidOut& laid) {
+  return std::ranges::any_of(laid.placement.classes, [](const NodeClass& one) {
+    return one.ranks.front().part_first >= 0;
+  });
+}
+
+std::string counted_why(const PlanInput& input, const LaidOut& laid) {
+  const bool cpus = laid.placement.counted.empty();
+  return fmt::format(
+      "each rank gets its share of the granted {} of its node ({}), counted there from 0 in {} "
+      "order",
+      cpus ? "CPUs" : "cores", input.granted_why, cpus ? "ascending" : "the machine's");
+}
+
 std::string binding_why(const PlanInput& input, const LaidOut& laid) {
-  const RankPlan& first = laid.placement.classes.front().ranks.front();
-  if (first.part_first >= 0)
-    return fmt::format(
-        "each rank gets its share of the granted CPUs of its node ({}), counted there from 0 in "
-        "ascending order",
-        input.granted_why);
-  const CpuSet& cpus = first.cpus;
+  const auto named = std::ranges::find_if(laid.placement.classes, [](const NodeClass& one) {
+    return one.ranks.front().part_first < 0 || !one.ranks.front().cpus.empty();
+  });
+  if (named == laid.placement.classes.end()) return counted_why(input, laid);
+  const CpuSet& cpus = named->ranks.front().cpus;
   const bool all =
       cpus.contains(pus_of(input.node, cores_of(input.node, cpus)) & input.node.allowed);
   std::string why =
@@ -49,6 +62,7 @@ std::string binding_why(const PlanInput& input, const LaidOut& laid) {
   if (input.model != nullptr && !input.model->reserved.empty())
     why += fmt::format("; CPUs {} are reserved for the system: {}", input.model->reserved.to_list(),
                        input.model->reserved_why);
+  if (has_parts(laid)) why += "; where other CPUs are granted, " + counted_why(input, laid);
   return why + remarks_of(laid);
 }
 
@@ -66,9 +80,14 @@ Setting binding_choice(const PlanInput& input, BindVia via, int nodes, const Lai
                                               one->rule->id, one->rule->origin, one->condition));
   }
   PerRank cpus = per_rank(laid.placement, [](const RankPlan& rank) {
-    return rank.part_first < 0 ? rank.cpus.to_list() : part_text(rank);
+    return rank.part_first < 0 || !rank.cpus.empty() ? rank.cpus.to_list() : part_text(rank);
   });
-  if (first.rules.empty()) {
+  if (!first.list.empty()) {
+    const bool typed = !input.request->cpu_bind.empty();
+    setting.history.push_back(
+        decided(typed ? Layer::command_line : Layer::environment, std::move(cpus),
+                fmt::format("{} names the CPUs of each rank{}", first.list, remarks_of(laid))));
+  } else if (first.rules.empty() || has_parts(laid)) {
     setting.history.push_back(decided(Layer::computed, std::move(cpus), binding_why(input, laid)));
   } else {
     setting.history.back().value = std::move(cpus);
@@ -112,7 +131,11 @@ Result<Choice> choose(const PlanInput& input, const Units& units, int nodes, boo
                               why_not_counted(input)),
                   "omit --bind-via: the batch system restricts ranks to the granted CPUs");
   if (typed) return Choice{*typed, "--bind-via"};
-
+  if (limiting_quota(input) > 0 && input.request->cpu_bind.empty())
+    return Choice{BindVia::none,
+                  fmt::format("the time of {} is granted, and not which CPUs ({}): others use all "
+                              "of them too",
+                              counted(input.cpu_quota, "CPU"), input.cpu_quota_why)};
   if (parts)
     return Choice{BindVia::none, fmt::format("the job has part of each node, and {}; the batch "
                                              "system restricts ranks to the granted CPUs",
@@ -130,6 +153,32 @@ Result<Choice> choose(const PlanInput& input, const Units& units, int nodes, boo
 }
 
 }  // namespace
+
+int limiting_quota(const PlanInput& input) {
+  return input.cpu_quota < input.node.allowed.count() ? input.cpu_quota : 0;
+}
+
+std::optional<Diagnostic> keep_to_quota(const PlanInput& input, Placement& placement) {
+  const int quota = limiting_quota(input);
+  if (quota == 0) return std::nullopt;
+  for (NodeClass& node : placement.classes) {
+    const auto ranks = static_cast<int>(node.ranks.size());
+    for (int r = 0; r < ranks && !input.request->cores_per_rank; ++r) {
+      int& cores = node.ranks[static_cast<std::size_t>(r)].cores;
+      cores = std::clamp(quota / ranks + (r < quota % ranks ? 1 : 0), 1, cores);
+    }
+  }
+  int threads = 0;
+  for (const RankPlan& rank : placement.classes.front().ranks) threads += rank.cores;
+  return Diagnostic{
+      "cpu-quota", threads > quota ? Severity::warning : Severity::note,
+      fmt::format("the control group grants the time of {} and allows {} ({}): {} on each node{}",
+                  counted(quota, "CPU"), input.node.allowed.count(), input.cpu_quota_why,
+                  counted(threads, "thread"),
+                  placement.bind_via == BindVia::none ? ", ranks are not bound" : ""),
+      "request more CPUs for the container or the pod" +
+          (threads > quota ? fmt::format(", or --ranks-per-node {}", quota) : std::string())};
+}
 
 Result<Made<BindVia>> decide_binding(const PlanInput& input, const Units& units, int nodes,
                                      const LaidOut& laid) {

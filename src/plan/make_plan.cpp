@@ -46,6 +46,8 @@ Result<Made<Placement>> place(const PlanInput& input, const Counts& counts, Unit
   Made<Placement> made{std::move(laid->placement),
                        {std::move(bound->said.choices), std::move(laid->reports), {}, {}}};
   made.part.bind_via = bound->part;
+  if (std::optional<Diagnostic> quota = keep_to_quota(input, made.part))
+    made.said.reports.push_back(*std::move(quota));
   if (bound->part == BindVia::none)
     for (NodeClass& one : made.part.classes)
       for (RankPlan& rank : one.ranks) rank.cpus = CpuSet{};
@@ -133,8 +135,9 @@ PlanInput with_threads(PlanInput input, int threads) {
   int most = 1;
   for (const Core& core : input.node.cores) most = std::max(most, core.pus.count());
   for (int& granted : input.granted)
-    granted = std::max(1, granted / most * std::min(threads, most));
+    granted = (granted + most - 1) / most * std::min(threads, most);
   input.node = first_threads(std::move(input.node), threads);
+  input.whole_node &= input.node.all_pus();
   return input;
 }
 

@@ -67,6 +67,12 @@ Result<LaidOut> lay_out(const PlanInput& input, const Counts& counts, Units& uni
 Result<Made<BindVia>> decide_binding(const PlanInput& input, const Units& units, int nodes,
                                      const LaidOut& laid);
 
+/// PlanInput::cpu_quota where it is less than what the node allows; else 0.
+int limiting_quota(const PlanInput& input);
+
+/// Divides a limiting quota by the ranks of each node, at least one thread each. nullopt: there is none.
+std::optional<Diagnostic> keep_to_quota(const PlanInput& input, Placement& placement);
+
 // ---- words.cpp: what each rank of a node gets, in words --------------------------------------------
 
 /// The choices "devices" and "nics", where there are any, and "placement": for each local rank "GPU 2 on NUMA node 1,

@@ -65,12 +65,14 @@ std::string nic_text(const RankPlan& rank, const Topology& node) {
   return printable(!nic.fabric.empty() ? nic.fabric : !nic.name.empty() ? nic.name : nic.pci);
 }
 
-std::string cpu_lines(const RankPlan& rank, int granted, int indent, const Style& style) {
+std::string cpu_lines(const RankPlan& rank, const NodeClass& node, int indent, const Style& style) {
   const CpuSet& cpus = rank.cpus;
   if (cpus.empty() && rank.part_first >= 0) {
     const std::string last =
         rank.part_first == rank.part_last ? "" : fmt::format("-{}", rank.part_last);
-    return fmt::format("{}{} of the {} granted\n", rank.part_first, last, granted);
+    const bool cores = node.granted_cores < node.granted;
+    return fmt::format("{}{} of the {} granted{}\n", rank.part_first, last, node.granted_cores,
+                       cores ? " cores" : "");
   }
   if (cpus.empty()) return "not bound\n";
   return hanging("", wrap(cpus.to_list(), std::max(style.width - indent, 12), ','), indent);
@@ -109,7 +111,7 @@ std::string table(const Kind& kind, const Topology& node, const Style& style) {
   column("cores", [](int, const RankPlan& rank) { return fmt::format("{}", rank.cores); });
   std::string text = tinted(lines[0] + "CPUs", Tone::strong, style) + "\n";
   for (std::size_t r = 0; r < all.size(); ++r)
-    text += lines[r + 1] + cpu_lines(all[r], kind.node->granted, columns(lines[0]), style);
+    text += lines[r + 1] + cpu_lines(all[r], *kind.node, columns(lines[0]), style);
   return text;
 }
 

@@ -242,8 +242,9 @@ std::string rank_words(const Subject& subject, int local) {
   if (!rank.cpus.empty())
     text += (rank.cpus.count() == 1 ? "CPU " : "CPUs ") + rank.cpus.to_list();
   else if (rank.part_first >= 0)
-    text += fmt::format("granted CPUs {} to {} of {}", rank.part_first, rank.part_last,
-                        subject.ranks->granted);
+    text += fmt::format("granted {} {} to {} of {}",
+                        subject.ranks->granted_cores < subject.ranks->granted ? "cores" : "CPUs",
+                        rank.part_first, rank.part_last, subject.ranks->granted_cores);
   else
     text += "not bound";
   const auto add = [&](const std::vector<Use>& uses, std::string_view label) {

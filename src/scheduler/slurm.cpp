@@ -15,6 +15,7 @@ namespace hpclaunch {
 
 namespace {
 
+constexpr std::size_t kMostShown = 200;
 constexpr const char* kAskForHosts =
     "scontrol show hostnames \"$(squeue -h -j $SLURM_JOB_ID -o %N)\" > hosts.txt, then --hostfile "
     "hosts.txt; or --nodes 1";
@@ -88,6 +89,26 @@ Result<int> component(const Request& request, const EnvSnapshot& env) {
   return static_cast<int>(*asked);
 }
 
+// Counts of another length belong to another list of nodes.
+std::optional<std::vector<int>> counts_of(const EnvSnapshot& env, const char* name,
+                                          HostList& hosts) {
+  const std::string text = env.get(name);
+  if (text.empty() || !hosts.allocation) return std::nullopt;
+  const Result<std::vector<int>> counts = expand_tasks_per_node(text);
+  if (counts && counts->size() == hosts.names.size()) return *counts;
+  const std::string wrong =
+      counts ? fmt::format("it has counts for {}, and the job has {}",
+                           counted(counts->size(), "node"), counted(hosts.names.size(), "node"))
+             : counts.error().message;
+  hosts.reports.push_back(
+      {"counts-ignored", Severity::warning,
+       fmt::format("ignoring {}={}: {}", name, shown(text, kMostShown), wrong),
+       fmt::format("unset {}, or start hpclaunch where the job's environment is "
+                   "whole",
+                   name)});
+  return std::nullopt;
+}
+
 // A job that was not asked for with tasks has counts too, then of CPUs; and inside a step they are the
 // step's. Neither says how many ranks are wanted.
 void add_counts(const EnvSnapshot& env, HostList& hosts) {
@@ -95,9 +116,8 @@ void add_counts(const EnvSnapshot& env, HostList& hosts) {
   const bool in_step = env.has("SLURM_STEP_ID");
   if (!hosts.allocation || (!per_node && (in_step || !env.has("SLURM_NTASKS")))) return;
   if (!in_step) {
-    const Result<std::vector<int>> counts = expand_tasks_per_node(env.get("SLURM_TASKS_PER_NODE"));
-    if (counts && counts->size() == hosts.names.size()) {
-      hosts.slots = *counts;
+    if (std::optional<std::vector<int>> counts = counts_of(env, "SLURM_TASKS_PER_NODE", hosts)) {
+      hosts.slots = *std::move(counts);
       hosts.slots_why = fmt::format("SLURM_TASKS_PER_NODE={}", env.get("SLURM_TASKS_PER_NODE"));
       return;
     }
@@ -108,13 +128,12 @@ void add_counts(const EnvSnapshot& env, HostList& hosts) {
   hosts.slots_why = fmt::format("SLURM_NTASKS_PER_NODE={}", *count);
 }
 
-// Counts of another length belong to another list of nodes.
 void add_grants(const EnvSnapshot& env, HostList& hosts) {
-  const std::string text = env.get("SLURM_JOB_CPUS_PER_NODE");
-  const Result<std::vector<int>> counts = expand_tasks_per_node(text);
-  if (!hosts.allocation || !counts || counts->size() != hosts.names.size()) return;
-  hosts.granted = *counts;
-  hosts.granted_why = fmt::format("SLURM_JOB_CPUS_PER_NODE={}", text);
+  constexpr const char* kName = "SLURM_JOB_CPUS_PER_NODE";
+  std::optional<std::vector<int>> counts = counts_of(env, kName, hosts);
+  if (!counts) return;
+  hosts.granted = *std::move(counts);
+  hosts.granted_why = fmt::format("{}={}", kName, env.get(kName));
 }
 
 // A part of a job's environment: in a container, behind ssh or sudo. scontrol goes by the list that is

@@ -59,6 +59,7 @@ struct Plan {
   Text directories;  ///< escaped paths, '/' between; empty: none
   Text logs;         ///< escaped path of the directory for the ranks' logs; empty: none
   Text hosts;        ///< a mark of kHostMark characters for each node; empty: not compared
+  Text counted;      ///< the cores through which parts are counted; empty: each CPU is one
   Text order;    ///< the same with marks of one character, of hosts that are named as in the plan
   Text same;     ///< NAME*MARK with '/' between; empty: none
   Text absent;   ///< names with '/' between; empty: none
@@ -130,7 +131,8 @@ constexpr bool read_directive(Text key, Text column, Plan& plan) {
       {"same", &Plan::same},       {"absent", &Plan::absent},    {"present", &Plan::present},
       {"show", &Plan::show},       {"devices", &Plan::devices},  {"gpus", &Plan::gpus},
       {"usual", &Plan::usual},     {"hosts", &Plan::hosts},      {"order", &Plan::order},
-      {"image", &Plan::image},     {"cwd", &Plan::cwd},          {"after", &Plan::after}};
+      {"image", &Plan::image},     {"cwd", &Plan::cwd},          {"after", &Plan::after},
+      {"counted", &Plan::counted}};
   for (const auto& [name, text] : kTexts)
     if (key == name) return plan.*text = column, true;
   if (key == "class" && plan.classes < kMaxClasses) {

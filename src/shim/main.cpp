@@ -14,21 +14,21 @@ namespace {
 
 using namespace hpclaunch::shim;
 
-/// CPUs that are counted, because their numbers were not known to the plan. False: the rank stays as it is.
+/// For a rank whose CPUs the plan could not know for each node. False: the rank stays as it is.
 bool find_part(const Place& place, Verify verify, Task& task) {
   Mask found;
+  int many = 0;
   if (!read_affinity(found)) return false;
-  task.mask = {};
-  const bool as_many = task.granted == 0 || found.count() == task.granted;
-  if (as_many && take_part(found, task.part_first, task.part_last, task.mask)) return true;
+  if (choose_part(found, task, many)) return true;
   if (verify == Verify::off) return false;
+  const char* unit = task.counted.size > 0 ? " cores" : " CPUs";
   Line line = rank_line(place);
-  if (as_many) {
-    line.add("planned CPUs ").add(task.part_first + 1).add(" to ").add(task.part_last + 1);
-    line.add(" of the granted ones, the rank has ").add(found.count());
+  if (task.granted == 0 || many == task.granted) {
+    line.add("planned").add(unit).add(" ").add(task.part_first + 1).add(" to ");
+    line.add(task.part_last + 1).add(" of the granted ones, the rank has ").add(many);
   } else {
-    line.add("the job was granted ").add(task.granted).add(" CPUs of this node, the rank may use ");
-    line.add(found.count());
+    line.add("the job was granted ").add(task.granted).add(unit);
+    line.add(" of this node, the rank may use ").add(many);
   }
   line.add(" (").add(found).add("): not bound");
   differs(line, verify, place, false);

@@ -13,8 +13,10 @@ struct Task {
   Mask mask;
   int part_first = 0;  ///< of a part, as part_last
   int part_last = 0;
-  int granted = 0;  ///< CPUs that must be found for a part to hold; 0: any number
-  Text absent;      ///< Plan::absent
+  int granted = 0;  ///< cores that must be found for a part to hold; 0: any number
+  Text counted;     ///< Plan::counted
+  Text named;   ///< the lists of all ranks of a node that may have these CPUs; empty: a part alone
+  Text absent;  ///< Plan::absent
   int count = 0;
   char* set[kMaxSet] = {};  ///< NAME=VALUE, zero-terminated, in `arena`
   int name_size[kMaxSet] = {};
@@ -76,6 +78,7 @@ constexpr Fault read_task(const Plan& plan, const Place& place, Task& task) {
   Text item;
   int node_class = -1;
   task.absent = plan.absent;
+  task.counted = plan.counted;
   while (take_field(rest, key, column)) {
     if (key == "class") ++node_class;
     if (node_class >= 0 && node_class != place.node_class) continue;
@@ -89,11 +92,26 @@ constexpr Fault read_task(const Plan& plan, const Place& place, Task& task) {
       read_part(item, task.part_first, task.part_last);
     } else if ((key == "cpus" || key == "expect") && item.size > 0) {
       task.binding = key == "cpus" ? Binding::bind : Binding::expect;
+      task.named = column;
       task.mask = {};
       read_list(item, task.mask);
     }
   }
   return {};
+}
+
+/// Task::mask for a part: the CPUs that the plan names, where this node has those of all its ranks, else as many counted
+/// through `found`. `many`: cores, or CPUs, that are there. False: another number than granted.
+constexpr bool choose_part(const Mask& found, Task& task, int& many) {
+  Mask part;
+  many = task.counted.size > 0
+             ? take_cores(found, task.counted, task.part_first, task.part_last, part)
+             : take_part(found, task.part_first, task.part_last, part);
+  if ((task.granted > 0 && many != task.granted) || many <= task.part_last) return false;
+  Mask named;
+  each_piece(task.named, [&](Text list) { read_list(list, named); });
+  if (task.named.size == 0 || !found.contains(named)) task.mask = part;
+  return true;
 }
 
 }  // namespace hpclaunch::shim

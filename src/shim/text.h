@@ -142,18 +142,50 @@ struct Mask {
     }
     return bits;
   }
+  constexpr bool contains(const Mask& other) const {
+    for (int i = 0; i < kWords; ++i) {
+      if ((other.words[i] & ~words[i]) != 0) return false;
+    }
+    return true;
+  }
   friend constexpr bool operator==(const Mask&, const Mask&) = default;
 };
 
-/// The `first`-th to `last`-th, from 0, of the CPUs in `all`. False: there are not so many.
-constexpr bool take_part(const Mask& all, int first, int last, Mask& part) {
+/// The `first`-th to `last`-th, from 0, of the CPUs in `all`, to `part`. Returns how many CPUs there are.
+constexpr int take_part(const Mask& all, int first, int last, Mask& part) {
   int at = 0;
-  for (int cpu = 0; cpu < kMaskBits && at <= last; ++cpu) {
+  for (int cpu = 0; cpu < kMaskBits; ++cpu) {
     if (!all.has(cpu)) continue;
-    if (at >= first) part.add(cpu);
+    if (at >= first && at <= last) part.add(cpu);
     ++at;
   }
-  return at > last;
+  return at;
+}
+
+/// The cores that have some of the CPUs in `all`, in the order of `runs` ("FIRST*CORES*STEP*THREADS*STRIDE" with '/'
+/// between); the CPUs of the `first`-th to `last`-th of them, from 0, go to `part`. Returns how many cores there are.
+constexpr int take_cores(const Mask& all, Text runs, int first, int last, Mask& part) {
+  int at = 0;
+  each_piece(runs, [&](Text run) {
+    long long number[5] = {};  // first, cores, step, threads, stride
+    for (long long& one : number) {
+      int value = 0;
+      if (!take_number(run, value) || value > kMaskBits) return;
+      one = value;
+      if (run.size > 0) run = run.from(1);
+    }
+    for (long long core = 0; core < number[1]; ++core) {
+      bool found = false;
+      for (long long thread = 0; thread < number[3]; ++thread) {
+        const long long cpu = number[0] + core * number[2] + thread * number[4];
+        if (cpu >= kMaskBits || !all.has(static_cast<int>(cpu))) continue;
+        found = true;
+        if (at >= first && at <= last) part.add(static_cast<int>(cpu));
+      }
+      at += found ? 1 : 0;
+    }
+  });
+  return at;
 }
 
 /// Reads "0-3,8" (cpuset(7)) into `mask`. False: not such a list; `mask` is then of no use.

@@ -94,6 +94,22 @@ Result<HostList> from_hostfile(const std::string& path, const World& world) {
   return hosts;
 }
 
+// What the job has of each of these hosts, which may be in another order, fewer, or spelled otherwise. Nothing where one
+// is not the job's.
+void add_grants(const HostList& job, HostList& hosts) {
+  if (job.granted.size() != job.names.size()) return;
+  std::map<std::string, std::size_t> at;  // by short_host
+  for (std::size_t n = 0; n < job.names.size(); ++n) at.try_emplace(short_host(job.names[n]), n);
+  std::vector<int> granted;
+  for (const std::string& host : hosts.names) {
+    const auto found = at.find(short_host(host));
+    if (found == at.end() || !same_host(host, job.names[found->second])) return;
+    granted.push_back(job.granted[found->second]);
+  }
+  hosts.granted = std::move(granted);
+  hosts.granted_why = job.granted_why;
+}
+
 }  // namespace
 
 Result<sys::Captured> ask_batch_system(std::vector<std::string> question, const World& world) {
@@ -130,7 +146,17 @@ int requested_nodes(const Request& request) {
 
 Result<HostList> find_hosts(const Request& request, const World& world, const BatchJob& batch) {
   const EnvSnapshot& env = world.env;
-  if (!request.hostfile.empty()) return from_hostfile(request.hostfile, world);
+  if (!request.hostfile.empty()) {
+    Result<HostList> hosts = from_hostfile(request.hostfile, world);
+    if (!hosts || batch.scheduler == nullptr || batch.scheduler->cpus_variable.empty() ||
+        !names_hosts(*batch.scheduler, env))
+      return hosts;
+    const Result<HostList> job = hosts_of(*batch.scheduler, request, world);
+    if (!job) return hosts;
+    add_grants(*job, *hosts);
+    hosts->reports = job->reports;
+    return hosts;
+  }
   const auto made_up = [&] {
     HostList hosts = invented_hosts(requested_nodes(request), world.hosts);
     hosts.invented = world.hosts.size() < hosts.names.size();

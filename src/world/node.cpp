@@ -86,19 +86,28 @@ void keep_to_own_mask(const World& world, Topology& node) {
     node.allowed &= *mask;
 }
 
-// `counts`: CPUs of each host, as the batch system counts them; `whole`: the hardware threads of a
-// job with all of a node. Slurm counts hardware threads or cores, as the site configures it: where
-// cores have several threads, equal counts of as many as there are cores may be whole nodes, and are
-// taken for that (result empty).
-std::vector<int> partial_grants(const std::vector<int>& counts, int whole, const Topology& node) {
-  const bool part = std::ranges::any_of(counts, [&](int count) { return count < whole; });
-  const bool threads =
-      std::ranges::any_of(node.cores, [](const Core& core) { return core.pus.count() > 1; });
-  const bool alike =
-      std::ranges::adjacent_find(counts, std::ranges::not_equal_to()) == counts.end();
-  const auto cores = std::ranges::count_if(
-      node.cores, [&](const Core& core) { return core.pus.intersects(node.allowed); });
-  return part && !(threads && alike && counts.front() >= cores) ? counts : std::vector<int>();
+// What a batch system counts as one CPU, in hardware threads: Slurm counts these or cores, as the site configures it.
+// `counts`: CPUs of each host; `whole`: of a job with all of a node; `here`: what this machine, the first host, allows.
+// More than there are cores are threads. Equal counts of as many may be whole nodes, and are taken for that.
+int threads_per_cpu(const std::vector<int>& counts, const Topology& node, const CpuSet& whole,
+                    const CpuSet& here) {
+  int threads = 1;
+  for (const Core& core : node.cores) threads = std::max(threads, core.pus.count());
+  const int cores = cores_of(node, whole).count();
+  const auto [fewest, most] = std::ranges::minmax(counts);
+  const bool by_thread = threads == 1 || most > cores || here.count() == counts.front();
+  const bool by_core = cores_of(node, here).count() == counts.front() || fewest == cores;
+  return !by_thread && by_core ? threads : 1;
+}
+
+// Hardware threads of each host; empty: the job has all of each node.
+std::vector<int> partial_grants(std::vector<int> counts, const JobNode& job, const CpuSet& here) {
+  if (counts.empty()) return counts;
+  const int threads = threads_per_cpu(counts, job.topology, job.whole, here);
+  for (int& count : counts) count *= threads;
+  const bool part =
+      std::ranges::any_of(counts, [&](int count) { return count < job.whole.count(); });
+  return part ? counts : std::vector<int>();
 }
 
 }  // namespace
@@ -135,11 +144,11 @@ Result<const NodeModel*> choose_model(const Request& request, const Profile* pro
 
 JobNode settle_node(const NodeModel* model, const std::optional<Topology>& live, int granted,
                     GrantedDevices devices, OnDrift how, Diagnostics& diagnostics) {
-  if (model == nullptr) return {*live, nullptr, false, true, live->all_pus().count()};
+  if (model == nullptr) return {*live, nullptr, false, true, live->all_pus()};
   if (model->live && (live || granted > 0)) {
     const Topology& base = live ? *live : model->topology;
     JobNode node{of_this_job(*model, base, devices), nullptr, base.allowed != base.all_pus(), true,
-                 base.all_pus().count()};
+                 base.all_pus()};
     if (granted > 0 && granted < node.topology.allowed.count()) {
       cut_to(granted, node.topology);
       node.part = true;
@@ -147,15 +156,15 @@ JobNode settle_node(const NodeModel* model, const std::optional<Topology>& live,
     }
     return node;
   }
-  const int whole = model->topology.allowed.count();
+  const CpuSet& whole = model->topology.allowed;
   if (!live) return {model->topology, model, false, true, whole};
   const std::string name = fmt::format("the profile's node \"{}\"", model->name);
   const std::size_t before = diagnostics.size();
   if (judge_drift(model->topology, *live, name, granted, devices, how, diagnostics)) {
-    JobNode node{replanned(*live, model->topology), model, false, true, 0};
+    JobNode node{replanned(*live, model->topology), model, false, true};
     const CpuSet free = node.topology.allowed - model->reserved;
     if (!free.empty()) node.topology.allowed = free;
-    node.whole = (live->all_pus() - model->reserved).count();
+    node.whole = live->all_pus() - model->reserved;
     return node;
   }
   JobNode node{model->topology, model, false, true, whole};
@@ -194,22 +203,24 @@ Result<JobNode> find_node(const Request& request, const World& world, const Site
     if (site.is_here && !live) keep_to_own_mask(world, *file);
     const std::string name = "the node of " + request.topology;
     if (live && judge_drift(*file, *live, name, 0, devices, how, diagnostics))
-      node = {replanned(*live, *file), nullptr, false, true, live->allowed.count()};
+      node = {replanned(*live, *file), nullptr, false, true, live->all_pus()};
     else
-      node = {*file, nullptr, false, true, file->allowed.count()};
+      node = {*file, nullptr, false, true, file->allowed};
   } else {
     const std::vector<int>& granted = site.hosts.granted;
     const int first = granted.empty() ? site.batch.cpus : granted.front();
     node = settle_node(site.model, live, first, devices, how, diagnostics);
   }
+  if (live && !by_file) node.quota = cpu_quota(world);
   node.live = std::move(live);
   // CPUs of this machine that are not allowed may be another job's; reserved ones of a model are no
   // job's.
-  node.granted = partial_grants(site.hosts.granted, node.whole, node.topology);
+  const bool first = node.live && is_here(site.hosts.names.front(), world);
+  const CpuSet here = first ? node.live->allowed : CpuSet{};
+  node.granted = partial_grants(site.hosts.granted, node, here);
   if (!node.granted.empty()) {
     node.part = true;
-    node.known = is_here(site.hosts.names.front(), world) && node.live &&
-                 node.live->allowed.count() == node.granted.front();
+    node.known = here.count() == node.granted.front();
   }
   find_reachable(site, world, node);
   return node;

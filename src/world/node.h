@@ -11,14 +11,21 @@
 
 namespace hpclaunch::job {
 
+/// Time of CPUs that control groups grant.
+struct CpuQuota {
+  int cpus = 0;     ///< whole ones, at least 1
+  std::string why;  ///< "/sys/fs/cgroup/cpu.max: 200000 100000"
+};
+
 struct JobNode {
   Topology topology;
-  const NodeModel* model = nullptr;   ///< where it comes from; nullptr: measured or from a file
-  bool part = false;                  ///< less than the whole node is granted
-  bool known = true;                  ///< and which CPUs is known
-  int whole = 0;                      ///< hardware threads of a job with all of it
-  std::optional<Topology> live = {};  ///< this machine, where it was probed
-  std::vector<int> granted = {};      ///< hardware threads on each host; empty: all, or unknown
+  const NodeModel* model = nullptr;    ///< where it comes from; nullptr: measured or from a file
+  bool part = false;                   ///< less than the whole node is granted
+  bool known = true;                   ///< and which CPUs is known
+  CpuSet whole = {};                   ///< of a job with all of it
+  std::optional<Topology> live = {};   ///< this machine, where it was probed
+  std::vector<int> granted = {};       ///< hardware threads on each host; empty: all, or unknown
+  std::optional<CpuQuota> quota = {};  ///< of this machine, where it is planned for
   std::optional<std::vector<int>> reachable = {};  ///< Device::index; nullopt: unknown
 };
 
@@ -26,6 +33,9 @@ struct JobNode {
 /// probe works. Errors: those of the probe.
 Result<JobNode> find_node(const Request& request, const World& world, const Site& site,
                           const std::function<void()>& meanwhile, Diagnostics& diagnostics);
+
+/// The smallest of this process's control group and all around it; nullopt: no limit.
+std::optional<CpuQuota> cpu_quota(const World& world);
 
 /// Devices that the batch system grants here.
 struct GrantedDevices {

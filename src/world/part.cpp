@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
@@ -104,7 +105,7 @@ Status ask_for_part(bool made_up, PlanInput& input) {
   for (const Core& core : input.node.cores)
     if (core.pus.intersects(input.node.allowed) && taken++ < part->cores)
       left |= core.pus & input.node.allowed;
-  input.node.allowed = left;
+  input.whole_node = std::exchange(input.node.allowed, left);
   keep_devices(part->devices, input.node);
   input.part_of_node = true;
   input.cores_known = false;

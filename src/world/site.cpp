@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "hpclaunch/hosts.h"
 #include "world/later.h"
 
@@ -45,6 +48,7 @@ Result<Site> find_site(const Request& request, const World& world, Purpose purpo
   if (!hosts) return hosts.error();
   site.hosts = std::move(*hosts);
   report_unknown_nodes(request, env, site, diagnostics);
+  std::ranges::copy(site.hosts.reports, std::back_inserter(diagnostics));
   const bool in_job = site.batch.scheduler != nullptr;
   const std::string& here = world.host;
   std::vector<std::string> names = {site.hosts.names.front()};

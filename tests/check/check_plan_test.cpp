@@ -246,7 +246,7 @@ TEST_CASE("helper threads are on CPUs of the node, and on no sibling of a rank's
   CHECK(found("HOROVOD_THREAD_AFFINITY=1-2", "list-invalid") ==
         "HOROVOD_THREAD_AFFINITY=\"1-2\" has a range, and Horovod reads the first number only");
   CHECK(found("HOROVOD_THREAD_AFFINITY=auto", "list-invalid") ==
-        "HOROVOD_THREAD_AFFINITY=\"auto\" is no list of CPUs");
+        "HOROVOD_THREAD_AFFINITY=\"auto\" is not a list of CPUs");
 }
 
 TEST_CASE("engines are named for each device of ranks", "[check]") {

@@ -177,27 +177,72 @@ class Slurm(Job):
         for cpus in ("80(x2)", "96(x2)", "2", "2,2,2", "x"):
             plan = self.plan("--ppn", "1", env=self.slurm(SLURM_JOB_CPUS_PER_NODE=cpus), launcher="slurm")
             self.assertEqual([c["granted"] for c in plan["classes"]], [None], cpus)
-        plan = self.plan("--ppn", "1", "--hostfile", self.file("hosts", "n1\nn2\n"), env=self.slurm(SLURM_JOB_CPUS_PER_NODE="2,8"))
-        self.assertEqual([c["granted"] for c in plan["classes"]], [None])
 
-    def test_hardware_threads_make_it_unknown(self):
+    def test_cores_of_several_threads(self):
         env = self.slurm(SLURM_JOB_CPUS_PER_NODE="4,8")
         plan = self.plan("--ppn", "2", env=env, launcher="slurm", node=SMT)
-        self.assertEqual(plan["bind_via"], "none")
-        self.assertEqual(self.parts(plan), [(4, [None, None]), (8, [None, None])])
-        done = self.ok(hpclaunch("explain", "--profile", "none", "--launcher", "slurm", *SMT, "--ppn", "2", "cpu-bind", env=env))
-        self.assertIn("2 hardware threads", " ".join(done.out.split()))
+        self.assertEqual(plan["bind_via"], "shim")
+        self.assertEqual(self.parts(plan), [(4, [(0, 0), (1, 1)]), (8, [(0, 1), (2, 3)])])
+        self.assertEqual([one["granted_cores"] for one in plan["classes"]], [2, 4])
+        self.assertIn(":counted=0*104*1*2*104:", plan["wire"])
+        text = self.ok(hpclaunch("plan", "--profile", "none", "--launcher", "slurm", *SMT, "--ppn", "2", "--", "/bin/true", env=env)).out
+        self.assertIn("2-3 of the 4 granted cores\n", text)
         self.assertEqual(self.plan("--ppn", "2", env=self.slurm(SLURM_JOB_CPUS_PER_NODE="104(x2)"), launcher="slurm", node=SMT)["bind_via"], "launcher")
+
+    def test_whole_nodes_beside_a_part_of_one(self):
+        """More CPUs than cores are hardware threads; the whole node is placed by name, near its devices."""
+        node = ["--topology", support.machine("documented/dgx-h100.xml")]
+        plan = self.plan("--ppn", "4", env=self.slurm(SLURM_JOB_CPUS_PER_NODE="224,112"), launcher="slurm", node=node)
+        self.assertEqual((plan["bind_via"], [one["granted_cores"] for one in plan["classes"]]), ("shim", [112, 56]))
+        self.assertEqual([rank["cpus"] for rank in plan["classes"][0]["ranks"]], ["0-27,112-139", "28-55,140-167", "56-83,168-195", "84-111,196-223"])
+        self.assertEqual(self.parts(plan)[1], (112, [(0, 13), (14, 27), (28, 41), (42, 55)]))
+
+    def test_grants_go_by_the_names_of_a_host_file(self):
+        env = self.slurm("n[1-4]", SLURM_JOB_CPUS_PER_NODE="64(x3),32")
+        for hosts, granted in (("n1\nn2\nn3\nn4\n", [64, 64, 64, 32]), ("n4\nn2\n", [32, 64]), ("n3.site.org\nn4.site.org\n", [64, 32]), ("N4\n", [32]),
+                               ("n4 slots=2\nn1 slots=1\n", [32, 64])):
+            plan = self.plan("--hostfile", self.file("hosts", hosts), env=env, launcher="slurm")
+            self.assertEqual([one for one, _ in self.parts(plan)], granted, hosts)
+            self.assertEqual(plan["bind_via"], "shim")
+        plan = self.plan("--ppn", "1", "--hostfile", self.file("hosts", "n1\nother\n"), env=env, launcher="slurm")
+        self.assertEqual(self.parts(plan), [(None, [None])] * 2)
+
+    def test_lists_for_other_nodes_are_named(self):
+        for name, value, says in (("SLURM_JOB_CPUS_PER_NODE", "8(x3)", "it has counts for 3 nodes, and the job has 2"), ("SLURM_TASKS_PER_NODE", "4,4,2", "3 nodes"),
+                                  ("SLURM_JOB_CPUS_PER_NODE", "8(y2)", '"8(y2)"')):
+            env = self.slurm(**{"SLURM_NTASKS": "10", name: value})
+            for words in ((), ("--hostfile", self.file("hosts", "n2\n"))):
+                done = hpclaunch("plan", "--profile", "none", "--launcher", "slurm", *NODE, *words, "--ppn", "1", "--", "/bin/true", env=env)
+                self.assertIn("ignoring %s=%s: " % (name, value), done.err)
+                self.assertIn(says, done.err)
+
+    def argv(self, *words, nodes, env):
+        argv = self.plan(*words, env=self.slurm(nodes, **env), launcher="slurm")["argv"]
+        return [word for word in argv[1:argv.index("--")] if word.split("=")[0] in ("--nodes", "--ntasks", "--ntasks-per-node", "--nodelist", "--distribution")]
+
+    def test_uneven_ranks_and_hosts_in_another_order(self):
+        tasks = {"SLURM_NTASKS": "5", "SLURM_TASKS_PER_NODE": "2(x2),1"}
+        even = ["--distribution=block"]
+        self.assertEqual(self.argv(nodes="n[1-3]", env=tasks), ["--nodes=3", "--ntasks=5"] + even)
+        self.assertEqual(self.argv(nodes="n[1-3]", env=dict(tasks, SLURM_TASKS_PER_NODE="1,3,1")),
+                         ["--ntasks=5", "--distribution=arbitrary", "--nodelist=n1,n2,n2,n2,n3"])
+        hosts = self.file("hosts", "n2\nn1\n")
+        self.assertEqual(self.argv("--hostfile", hosts, "--ppn", "2", nodes="n[1-3]", env={}),
+                         ["--ntasks=4", "--distribution=arbitrary", "--nodelist=n2,n2,n1,n1"])
+        hosts = self.file("hosts", "n1 slots=1\nn2 slots=3\n")
+        self.assertEqual(self.argv("--hostfile", hosts, nodes="n[1-2]", env={}), ["--ntasks=4", "--distribution=arbitrary", "--nodelist=n1,n2,n2,n2"])
+        env = self.slurm("n[1-3]", **dict(tasks, SLURM_TASKS_PER_NODE="1,3,1"))
+        self.no_plan("--launcher-arg=--distribution=block", env=env, launcher="slurm", says=["srun distributes ranks evenly"])
 
     def test_fewer_cpus_than_cores_are_a_part(self):
         """Equal counts may be whole nodes that Slurm counts by cores; never where they are below the number of cores."""
         node = ["--topology", support.machine("documented/dgx-h100.xml")]  # 112 cores, 224 hardware threads
-        for cpus, granted in ((8, 8), (110, 110), (112, None), (224, None)):
+        for cpus, granted in ((8, 8), (110, 110), (112, None), (150, 150), (224, None)):
             plan = self.plan("--ppn", "4", env=self.slurm(SLURM_JOB_CPUS_PER_NODE="%d(x2)" % cpus), launcher="slurm", node=node)
             self.assertEqual([one["granted"] for one in plan["classes"]], [granted], cpus)
-            self.assertEqual(plan["bind_via"], "none" if granted else "launcher")
+            self.assertEqual(plan["bind_via"], "shim" if granted else "launcher")
             threads = [one["value"] for one in plan["env"] if one["name"] == "OMP_NUM_THREADS"]
-            self.assertEqual(threads, [{8: "1", 110: {"per_rank": [["14", "14", "14", "13"]]}}.get(cpus, "28")])
+            self.assertEqual(threads, [{8: "1", 110: {"per_rank": [["14", "14", "14", "13"]]}, 150: {"per_rank": [["19", "19", "19", "18"]]}}.get(cpus, "28")])
 
     def het(self, **extra):
         return self.slurm("n[1-2]", SLURM_HET_SIZE="2", SLURM_JOB_NODELIST_HET_GROUP_0="n[1-2]", SLURM_JOB_NODELIST_HET_GROUP_1="g[1-4]",

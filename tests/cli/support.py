@@ -24,6 +24,7 @@ import ask
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.append(os.path.join(ROOT, "tests", "support"))
 import allowed  # noqa: E402
+import runtime  # noqa: E402
 MACHINES = os.path.join(ROOT, "tests", "machines")
 HOST = os.uname().nodename
 LIMIT = 300  # seconds; far above what any command here needs
@@ -56,6 +57,7 @@ def clean_env(**extra):
     """An environment in which nothing of this shell, batch job or CI run changes a plan."""
     env = {name: os.environ[name] for name in KEPT if name in os.environ}
     env["LC_ALL"] = "C"
+    env["XDG_RUNTIME_DIR"] = runtime.folder()
     env["RES_OPTIONS"] = "attempts:1 timeout:1"  # names of nodes that nobody knows: a name server that is silent costs 1 s, not 10
     env.update(extra)
     return {name: value for name, value in env.items() if value is not None}

@@ -516,6 +516,8 @@ class Cluster:
         env = {"PATH": self.path("bin") + ":" + SYSTEM_PATH, "HOME": os.environ.get("HOME", "/"), "LANG": "C", "USER": "root",
                "SHELL": "/bin/sh", "TMPDIR": self.path("tmp"), "SLURM_CONF": self.path("slurm.conf"),
                "OMPI_MCA_orte_tmpdir_base": own_folder(self.path("tmp"))}
+        env["XDG_RUNTIME_DIR"] = self.path("tmp", "run-" + node)  # a node's own, as /run/user is
+        os.makedirs(env["XDG_RUNTIME_DIR"], 0o700, exist_ok=True)
         if not self.spaces and node != "login":
             env["HPCLAUNCH_TEST_NODE"] = node
         env.update(extra)

@@ -171,13 +171,20 @@ TEST_CASE("uneven nodes: what a launcher deals by itself passes, the rest is ref
                         {{1, 2}, false, false},    {{4, 1, 1}, false, false},
                         {{4, 1, 4}, false, false}, {{3, 2, 1}, false, false}};
   for (const Case& one : cases) {
-    const Plan plan = uneven(one.ranks);
+    Plan plan = uneven(one.ranks);
     const std::string all = fmt::format("{}", fmt::join(one.ranks, "+"));
     INFO(all);
     CHECK(bool(render("pals", plan)) == one.fills);
-    CHECK(bool(render("slurm", plan)) == one.spreads);
     CHECK(bool(render("flux", plan)) == one.spreads);
     CHECK(render("hydra", plan));
+    const std::string line = head("slurm", plan);
+    CHECK((line.find("--distribution=block") != std::string::npos) == one.spreads);
+    CHECK((line.find("--nodes=") != std::string::npos) == one.spreads);
+    plan.launch.launcher_args = {"-mblock"};  // typed, and not what the plan needs
+    CHECK(bool(render("slurm", plan)) == one.spreads);
+    plan.launch.launcher_args = {};
+    plan.hosts.invented = true;  // nobody knows yet whom to name
+    CHECK(bool(render("slurm", plan)) == one.spreads);
   }
   CHECK_THAT(head("slurm", uneven({2, 1, 1})),
              ContainsSubstring("--nodes=3\n--ntasks=4\n--nodelist="));
@@ -188,17 +195,23 @@ TEST_CASE("uneven nodes: what a launcher deals by itself passes, the rest is ref
         "mpiexec of PALS fills node after node and cannot start 2 ranks on 1 node, then 1 on each "
         "of 2 nodes");
   CHECK(pals.hint == "-n 3 or -n 6 (1 or 2 ranks on each of 3 nodes); or -N 2 --ppn 2");
-  CHECK(refusal("slurm", uneven({4, 1, 1})).message ==
+  Plan later = uneven({4, 1, 1});
+  CHECK_THAT(
+      head("slurm", later),
+      ContainsSubstring("\n--ntasks=6\n--distribution=arbitrary\n--nodelist=n0,n0,n0,n0,n1,n2\n"));
+  later.hosts.invented = true;
+  CHECK(refusal("slurm", later).message ==
         "srun distributes ranks evenly and cannot start 4 ranks on 1 node, then 1 on each of 2 "
         "nodes");
   CHECK_THAT(refusal("flux", uneven({1, 2})).hint, ContainsSubstring("-n 2 or -n 4"));
 }
 
-TEST_CASE("srun orders its nodes, so a list in another order is refused", "[launcher][slurm]") {
+TEST_CASE("srun orders its nodes, so for another order each rank's host is named",
+          "[launcher][slurm]") {
   Plan plan = two_nodes();
   const auto order = [&](std::string a, std::string b) {
     plan.hosts.names = {std::move(a), std::move(b)};
-    return bool(render("slurm", plan));
+    return head("slurm", plan).find("--distribution=block") != std::string::npos;
   };
   CHECK(order("n9", "n10"));
   CHECK(order("n09", "n10"));
@@ -211,11 +224,15 @@ TEST_CASE("srun orders its nodes, so a list in another order is refused", "[laun
   CHECK_FALSE(order("b1", "a2"));
   CHECK_FALSE(order("n1", "n"));
   CHECK_FALSE(order("n123456789012345678901234567890", "n23456789012345678901234567890"));
+  plan.launch.launcher_args = {"--distribution=block"};
   CHECK(refusal("slurm", plan).message ==
         "srun orders nodes by name and would put n23456789012345678901234567890 before "
         "n123456789012345678901234567890");
+  plan.launch.launcher_args = {};
+  CHECK_FALSE(order("n10", "n9"));
+  CHECK_THAT(head("slurm", plan), ContainsSubstring("\n--nodelist=n10,n10,n10,n10,n9,n9,n9,n9\n"));
   plan.hosts.whole_allocation = true;  // in srun's own order already
-  CHECK(render("slurm", plan));
+  CHECK(order("n10", "n9"));
 }
 
 TEST_CASE("Hydra's proxies follow srun's order where srun starts them", "[launcher][hydra]") {

@@ -155,8 +155,8 @@ TEST_CASE("a shell inside a step is noticed", "[plan][step]") {
     PlanInput in = job(1, {std::string("STEP=") + value});
     in.launcher.step_var = "STEP";
     const Plan plan = plan_of(in);
-    CHECK((plan.find_choice("inside-step") != nullptr) == plan.launch.inside_step);
-    return plan.launch.inside_step;
+    CHECK((plan.find_choice("inside-step") != nullptr) == plan.launch.beside_steps);
+    return plan.launch.beside_steps;
   };
   CHECK(inside("0"));
   CHECK(inside("17"));
@@ -164,5 +164,5 @@ TEST_CASE("a shell inside a step is noticed", "[plan][step]") {
   CHECK_FALSE(inside("batch"));
   CHECK_FALSE(inside("4294967290"));  // the interactive step, which shares its nodes by itself
   PlanInput in = job(1, {"STEP=1"});
-  CHECK_FALSE(plan_of(in).launch.inside_step);
+  CHECK_FALSE(plan_of(in).launch.beside_steps);
 }

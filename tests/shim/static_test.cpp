@@ -1,5 +1,6 @@
 // What the compiler can check of the wire: all of it is constexpr.
 #include "shim/decode.h"
+#include "shim/task.h"
 #include "support/catch.h"
 
 namespace hpclaunch::shim {
@@ -40,11 +41,48 @@ constexpr bool part_is(Text of, int first, int last, Text want) {
   Mask all;
   Mask part;
   Mask wanted;
-  return read_list(of, all) && read_list(want, wanted) && take_part(all, first, last, part) &&
-         part == wanted && part.count() == last - first + 1;
+  return read_list(of, all) && read_list(want, wanted) &&
+         take_part(all, first, last, part) == all.count() && part == wanted;
 }
 static_assert(part_is("2-3,8,64-65", 1, 3, "3,8,64") && part_is("8191", 0, 0, "8191"));
-static_assert(!part_is("2-3", 1, 2, "3"));
+static_assert(part_is("2-3", 1, 2, "3"));
+
+constexpr int cores_in(Text of, Text runs, int first, int last, Text want) {
+  Mask all;
+  Mask part;
+  Mask wanted;
+  const bool good = read_list(of, all) && read_list(want, wanted);
+  const int cores = take_cores(all, runs, first, last, part);
+  return good && part == wanted ? cores : -1;
+}
+// Siblings 56 apart, packages in turn; one of a core's threads is enough.
+static_assert(cores_in("4-7,60-63", "0*28*2*2*56/1*28*2*2*56", 1, 2, "5-6,61-62") == 4);
+static_assert(cores_in("4,60,61", "0*56*1*2*56", 0, 1, "4,60-61") == 2);
+static_assert(cores_in("0-7", "0*4*4*4*1", 1, 1, "4-7") == 2);
+static_assert(cores_in("0-7", "8190*9*9*9*9/0*1*1*1*1", 0, 0, "0") == 1);  // beyond all CPUs
+static_assert(cores_in("0-1", "0*1/1*1*1*1*1/x", 0, 0, "1") == 1);  // what is no run has none
+
+// Two ranks of 2 cores with 2 threads. The first node had CPUs 0-3 and 8-11.
+constexpr Text kCounted = "0*8*1*2*8";
+constexpr bool chosen(Text of, bool named, Text want, int cores) {
+  Mask found;
+  Mask wanted;
+  Task task;
+  task.counted = kCounted;
+  task.granted = 4;
+  task.part_first = 2;
+  task.part_last = 3;
+  if (named) task.named = "0,2,8,10/1,3,9,11";
+  const bool good =
+      read_list(of, found) && read_list(want, wanted) && read_list("1,3,9,11", task.mask);
+  int many = 0;
+  const bool holds = choose_part(found, task, many);
+  return good && many == cores && holds == (cores == 4) && (!holds || task.mask == wanted);
+}
+static_assert(chosen("0-3,8-11", true, "1,3,9,11", 4));    // the same CPUs as there
+static_assert(chosen("2-5,10-13", true, "4-5,12-13", 4));  // others
+static_assert(chosen("0-3,8-11", false, "2-3,10-11", 4));  // nobody knows any
+static_assert(chosen("0-7,8-15", true, "0", 8));           // more than granted: not the job's alone
 
 constexpr bool is_list(Text list) {
   Mask mask;

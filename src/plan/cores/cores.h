@@ -50,7 +50,8 @@ std::vector<CoreSet> cores_by_numa(const Topology& node);
 CoreSet slice(const std::vector<int>& cores, std::size_t begin, std::size_t end);
 
 /// As many shares of `cores` as ranks, ordered by first core. A share is a run of cores of one NUMA node, or whole
-/// neighbouring NUMA nodes; the smallest share is as large as that allows. 1 <= ranks <= cores.
+/// neighbouring NUMA nodes; the smallest share is as large as that allows. With at least as many ranks as NUMA nodes no
+/// share lies in several where the smallest one can be as large without. 1 <= ranks <= cores.
 std::vector<CoreSet> even_shares(const Topology& node, const CoreSet& cores, int ranks);
 
 /// Exactly `width` cores each, spread as even shares are; across caches and NUMA nodes only where
@@ -59,6 +60,12 @@ std::vector<CoreSet> exact_shares(const Topology& node, const CoreSet& cores, in
 
 /// Cores, package and NUMA node of a rank's CPUs; -1 where these lie in several. For any node.
 void describe_cpus(const Topology& node, RankPlan& rank);
+
+// ---- runs.cpp: the numbers of cores ------------------------------------------------------------------
+
+/// Every core of the node, as Placement::counted has them; empty where each has one thread and they ascend. nullopt:
+/// the threads of one core lie between those of others in no order.
+std::optional<std::vector<CoreRun>> core_runs(const Topology& node);
 
 // ---- allocate.cpp: cores for groups of ranks, each as near as there is room; numbers only ----------
 
@@ -87,13 +94,14 @@ std::vector<Block> allocate_cores(const std::vector<LocalityGroup>& groups,
 // ---- binding.cpp: ranks on cores by a site's rule --------------------------------------------------
 
 /// The cores that a rule gives `ranks` ranks of one node, in rank order; nullopt when it does not fit: a
-/// count that its groups do not divide or its list does not have, cores that the node does not have, or one
-/// core for two ranks. `facts` are for Binding::list.
+/// count that its groups do not divide, cores that the node does not have, or one core for two ranks.
 std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const Topology& node,
-                                                   int ranks, const Facts& facts);
+                                                   int ranks);
 
-/// "verbose,list:1-4:5-8": the CPUs of each rank, as --cpu-bind of PALS has them. Errors: `unsupported` for another
-/// number of ranks; `invalid` for what is no list, and for CPUs that cannot be used or are two ranks'.
-Result<std::vector<RankPlan>> ranks_of_list(std::string_view text, const Topology& node, int ranks);
+// ---- lists.cpp: ranks on the CPUs that somebody wrote down -------------------------------------------
+
+/// The CPUs of each rank as launchers' --cpu-bind has them: "verbose,list:1-4:5-8" (PALS; the words in front may be
+/// left out), "mask_cpu:0xf,0xf0", "map_cpu:0,8" (Slurm), "0xf,0xf0". Errors: `invalid` for any other text.
+Result<std::vector<CpuSet>> parse_cpu_lists(std::string_view text);
 
 }  // namespace hpclaunch

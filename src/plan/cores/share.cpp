@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "plan/cores/cores.h"
@@ -74,12 +76,13 @@ class Domain {
     return few(ranks) ? std::max(assigned, smallest(runs_of_parts(ranks))) : assigned;
   }
 
-  void take(const Topology& node, int ranks, std::vector<CoreSet>& out) {
+  // A rank keeps to one part where that leaves it `enough` cores; 0: parts that would stay idle go to ranks whole.
+  void take(const Topology& node, int ranks, int enough, std::vector<CoreSet>& out) {
     if (ranks == 0) return;
-    if (ranks == 1) return out.push_back(cores);
+    if (ranks == 1) return out.push_back(innermost(enough).cores);
     if (parts.empty()) return cut_evenly(node, cores, ranks, out);
     const int assigned = worst(ranks);
-    if (few(ranks)) {
+    if (few(ranks) && (enough == 0 || assigned < enough)) {
       const std::vector<CoreSet> runs = runs_of_parts(ranks);
       if (smallest(runs) >= assigned) {  // as good for the poorest rank, and no part stays idle
         out.insert(out.end(), runs.begin(), runs.end());
@@ -87,13 +90,21 @@ class Domain {
       }
     }
     const std::vector<int> given = given_[ranks];
-    for (std::size_t p = 0; p < parts.size(); ++p) parts[p].take(node, given[p], out);
+    for (std::size_t p = 0; p < parts.size(); ++p) parts[p].take(node, given[p], enough, out);
   }
 
   CoreSet cores;
   std::vector<Domain> parts;  // none, or a partition of `cores` by first core
 
  private:
+  // The largest part of the largest part ..., as long as it is large enough.
+  const Domain& innermost(int enough) const {
+    if (parts.empty() || enough == 0) return *this;
+    const Domain& largest =
+        *std::ranges::max_element(parts, {}, [](const Domain& part) { return part.cores.count(); });
+    return largest.cores.count() < enough ? *this : largest.innermost(enough);
+  }
+
   bool few(int ranks) const { return ranks < static_cast<int>(parts.size()); }
 
   // Ranks go to parts one by one, each where the poorest rank is best off then. No other way leaves it
@@ -163,6 +174,30 @@ Domain tree_of(const Topology& node, const CoreSet& cores, bool caches) {
   return {cores, sets};
 }
 
+// Cores of one package and one NUMA node, by first core.
+std::vector<CoreSet> innermost_places(const Topology& node, const CoreSet& cores) {
+  std::vector<CoreSet> places;
+  std::map<std::pair<int, int>, std::size_t> at;
+  for (const int c : cores.to_vector()) {
+    const auto [place, fresh] =
+        at.emplace(std::pair(node.cores[c].package, node.cores[c].numa), places.size());
+    if (fresh) places.emplace_back();
+    places[place->second].add(c);
+  }
+  return places;
+}
+
+// Of two ways to share: cores of the poorest rank, ranks inside one place, cores that are used.
+std::tuple<int, long, int> merit(const std::vector<CoreSet>& shares,
+                                 const std::vector<CoreSet>& places) {
+  const auto inside = [&](const CoreSet& share) {
+    return std::ranges::any_of(places, [&](const CoreSet& one) { return one.contains(share); });
+  };
+  int used = 0;
+  for (const CoreSet& share : shares) used += share.count();
+  return {smallest(shares), std::ranges::count_if(shares, inside), used};
+}
+
 // In turn inside the parts as long as these have room; the others get what the parts leave. Returns what is unused.
 CoreSet pack(const Topology& node, const Domain& domain, int ranks, int width,
              std::vector<CoreSet>& out) {
@@ -219,7 +254,15 @@ CoreSet slice(const std::vector<int>& cores, std::size_t begin, std::size_t end)
 
 std::vector<CoreSet> even_shares(const Topology& node, const CoreSet& cores, int ranks) {
   std::vector<CoreSet> shares;
-  tree_of(node, cores, false).take(node, ranks, shares);
+  Domain tree = tree_of(node, cores, false);
+  const std::vector<CoreSet> places = innermost_places(node, cores);
+  const bool enough_ranks = ranks >= std::ssize(places);
+  tree.take(node, ranks, enough_ranks ? tree.smallest_of(ranks) : 0, shares);
+  if (enough_ranks && places.size() > 1) {
+    std::vector<CoreSet> flat;
+    Domain(cores, places).take(node, ranks, 1, flat);
+    if (merit(flat, places) > merit(shares, places)) shares = std::move(flat);
+  }
   std::ranges::sort(shares, {}, &CoreSet::first);
   return shares;
 }

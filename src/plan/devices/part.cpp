@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "hpclaunch/text.h"
+#include "plan/cores/cores.h"
 #include "plan/devices/node_ranks.h"
 #include "plan/environment/settings.h"
 
@@ -22,10 +23,15 @@ int width_of(const PlanInput& input) {
   return std::max(1, input.request->cores_per_rank.value_or(1));
 }
 
+int cores_on(const PlanInput& input, std::size_t host) {
+  return is_whole(input, host) ? cores_of(input.node, whole_node(input)).count()
+                               : granted_cores(input.node, input.granted[host]);
+}
+
 // Ranks that a node can take.
 long room(const PlanInput& input, std::size_t host) {
   if (input.request->oversubscribe) return std::numeric_limits<int>::max();
-  return granted_cores(input.node, input.granted[host]) / width_of(input);
+  return cores_on(input, host) / width_of(input);
 }
 
 Error too_small(const PlanInput& input, std::string_view host, int cores, int ranks) {
@@ -51,20 +57,27 @@ bool knows_amounts(const PlanInput& input, int nodes) {
 }
 
 bool can_count_through(const PlanInput& input, int nodes) {
-  return knows_amounts(input, nodes) && threads_per_core(input.node) == 1 &&
-         !input.request->threads_per_core && input.launcher.multi_node;
+  return knows_amounts(input, nodes) && input.launcher.multi_node && core_runs(input.node);
+}
+
+CpuSet whole_node(const PlanInput& input) {
+  return input.whole_node.empty() ? input.node.all_pus() : input.whole_node;
+}
+
+bool is_whole(const PlanInput& input, std::size_t host) {
+  return input.granted[host] >= whole_node(input).count();
 }
 
 std::string why_not_counted(const PlanInput& input) {
   if (!input.launcher.multi_node)
     return fmt::format("{} starts ranks on this process's CPUs, which are not the job's",
                        input.launcher.name);
-  return fmt::format("cores have {} hardware threads; which of them are granted is not known",
-                     threads_per_core(input.node));
+  return "the numbers of its cores' hardware threads follow no order";
 }
 
 int granted_cores(const Topology& node, int granted) {
-  return std::max(1, granted / threads_per_core(node));
+  const int threads = threads_per_core(node);
+  return std::clamp((granted + threads - 1) / threads, 1, static_cast<int>(node.cores.size()));
 }
 
 Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::string_view host,
@@ -75,21 +88,26 @@ Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::st
   if (!shared && static_cast<long>(ranks) * width_of(input) > cores)
     return too_small(input, host, cores, ranks);
   NodeRanks result;
-  int next = 0;
   for (int r = 0; r < ranks; ++r) {
-    RankPlan rank;
     const int even = cores / ranks + (r < cores % ranks ? 1 : 0);
-    rank.cores = shared ? 1 : width > 0 ? width : even;
-    if (count_through) {
-      rank.part_first = shared ? static_cast<int>(static_cast<long>(r) * cores / ranks) : next;
-      rank.part_last = rank.part_first + rank.cores - 1;
-      next += rank.cores;
-    }
-    result.ranks.push_back(std::move(rank));
+    result.ranks.emplace_back().cores = shared ? 1 : width > 0 ? width : even;
   }
+  if (count_through) number_parts(cores, result);
   result.assigned = assign_units(units, ranks);
   give_devices(input.node, units, result);
   return result;
+}
+
+void number_parts(int cores, NodeRanks& placed) {
+  const auto ranks = static_cast<long>(placed.ranks.size());
+  const bool shared = ranks > cores;
+  int next = 0;
+  for (long r = 0; r < ranks; ++r) {
+    RankPlan& rank = placed.ranks[static_cast<std::size_t>(r)];
+    rank.part_first = shared ? static_cast<int>(r * cores / ranks) : next;
+    rank.part_last = rank.part_first + rank.cores - 1;
+    next += rank.cores;
+  }
 }
 
 Result<std::vector<int>> distribute_over_parts(const PlanInput& input, int nodes, int ranks) {
@@ -106,7 +124,7 @@ Result<std::vector<int>> distribute_over_parts(const PlanInput& input, int nodes
   }
   int cores = 0;
   for (std::size_t n = 0; n < on.size(); ++n) {
-    const int here = granted_cores(input.node, input.granted[n]);
+    const int here = cores_on(input, n);
     if (on[n] == 0) return too_small(input, input.hosts[n], here, 1);
     cores += here;
   }

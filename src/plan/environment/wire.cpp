@@ -123,6 +123,12 @@ void add_header(const Plan& plan, const RankVariables& names, bool report, Paylo
   for (const NodeRun& run : plan.placement.layout)
     runs.push_back(fmt::format("{}*{}", run.node_class, run.nodes));
   out.add("the node layout", fmt::format(":layout={}", fmt::join(runs, "/")));
+  std::vector<std::string> counted;
+  for (const CoreRun& run : plan.placement.counted)
+    counted.push_back(
+        fmt::format("{}*{}*{}*{}*{}", run.first, run.cores, run.step, run.threads, run.stride));
+  if (!counted.empty())
+    out.add("the numbers of cores", fmt::format(":counted={}", fmt::join(counted, "/")));
 }
 
 void add_cpus(const Plan& plan, const NodeClass& node_class, Payload& out) {
@@ -130,15 +136,21 @@ void add_cpus(const Plan& plan, const NodeClass& node_class, Payload& out) {
   if (plan.placement.bind_via == BindVia::none ||
       (expect && plan.supervision.verify == Verify::off))
     return;
-  const bool by_part = node_class.ranks.front().part_first >= 0;  // CPUs are counted, not named
+  const bool by_part = node_class.ranks.front().part_first >= 0;
   std::vector<std::string> lists;
-  for (const RankPlan& rank : node_class.ranks)
-    lists.push_back(by_part ? fmt::format("{}-{}", rank.part_first, rank.part_last)
-                            : rank.cpus.to_list());
-  if (all_equal(lists) && lists.front().empty()) return;
-  if (by_part && node_class.granted > 0)
-    out.add("granted", fmt::format(":granted={}", node_class.granted));
-  out.add("the CPU lists", field(by_part ? "part" : expect ? "expect" : "cpus", lists));
+  std::vector<std::string> parts;
+  for (const RankPlan& rank : node_class.ranks) {
+    lists.push_back(rank.cpus.to_list());
+    parts.push_back(fmt::format("{}-{}", rank.part_first, rank.part_last));
+  }
+  const bool named = !all_equal(lists) || !lists.front().empty();
+  if (named) out.add("the CPU lists", field(expect ? "expect" : "cpus", lists));
+  if (!by_part) return;
+  if (node_class.granted > 0)
+    out.add("granted",
+            fmt::format(":granted={}", plan.placement.counted.empty() ? node_class.granted
+                                                                      : node_class.granted_cores));
+  out.add("the parts of ranks", field("part", parts));
 }
 
 // One mark per node. Not for names that a host does not call itself. For many nodes one character has to do: it
