@@ -86,6 +86,9 @@ struct Slot {
   int part = -1;           ///< tile, or position in Device::instances; -1: the whole device
   std::string entry = {};  ///< what the vendor's mask holds to reach it
   CpuSet pus = {};         ///< nearest hardware threads; empty when unknown
+
+  /// Tells devices of a job apart: `device`, else the driver's number, below -1. -2: its first one
+  int id() const { return device >= 0 ? device : -2 - unit; }
   friend bool operator==(const Slot& a, const Slot& b) {
     return a.unit == b.unit && a.device == b.device && a.part == b.part;
   }

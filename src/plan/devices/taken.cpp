@@ -13,7 +13,7 @@ Status leave_taken(const PlanInput& input, Slots& slots) {
   const auto taken = [&](const Slot& slot) {
     return std::ranges::any_of(input.taken, [&](const std::pair<int, int>& one) {
       const bool part = one.second < 0 || slot.part < 0 || one.second == slot.part;
-      return one.first == slot.device && part;
+      return one.first == slot.id() && part;
     });
   };
   const std::size_t before = slots.list.size();

@@ -94,6 +94,7 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
   kept.index = keep(vendor, kept.input.node);
   if (kept.input.live) keep(vendor, *kept.input.live);
   std::erase_if(kept.input.taken, [&](std::pair<int, int>& one) {
+    if (one.first < 0) return false;
     const auto place = std::ranges::find(kept.index, one.first);
     one.first = static_cast<int>(place - kept.index.begin());
     return place == kept.index.end();
