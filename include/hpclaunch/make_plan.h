@@ -75,8 +75,9 @@ struct PlanInput {
   LauncherTraits launcher;
   std::string launcher_why;
   Rendezvous rendezvous;
-  ProgramEnv program_env = {};  ///< by --agent and --for
-  int restart = 0;              ///< attempts of this launch before
+  ProgramEnv program_env = {};                ///< by --agent and --for
+  std::vector<std::string> agent_masks = {};  ///< the only ones that the program of --agent reads
+  int restart = 0;                            ///< attempts of this launch before
   std::shared_ptr<const Request> request =
       std::make_shared<Request>();  ///< what was typed; never null
   // What became of it here:

@@ -43,8 +43,8 @@ NodesInUse use_of(const NodeClass& one) {
   for (const RankPlan& rank : one.ranks) {
     use.cpus |= rank.cpus;
     use.unbound = use.unbound || rank.cpus.empty();
-    for (const UnitRef& unit : rank.units)
-      if (const DeviceInUse device{unit.device, unit.subdevice};
+    for (const Slot& unit : rank.slots)
+      if (const DeviceInUse device{unit.device, unit.part};
           unit.device >= 0 && std::ranges::count(use.devices, device) == 0)
         use.devices.push_back(device);
   }

@@ -29,7 +29,7 @@ Vendors vendors_of(const Topology& node) {
 std::string reader_of(const Vendors& vendors, const std::string& variable) {
   Vendors readers;
   std::ranges::copy_if(vendors, std::back_inserter(readers), [&](const std::string& vendor) {
-    return std::ranges::count(device_vendor(vendor).masks, variable) > 0;
+    return std::ranges::count(device_vendor(vendor).masks(), variable) > 0;
   });
   return readers.size() == 1 ? readers.front() : "";
 }
@@ -110,7 +110,7 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
 void restore_indices(const OneVendor& kept, Placement& placement) {
   for (NodeClass& one : placement.classes)
     for (RankPlan& rank : one.ranks)
-      for (UnitRef& unit : rank.units)
+      for (Slot& unit : rank.slots)
         if (unit.device >= 0) unit.device = kept.index[unit.device];
 }
 
