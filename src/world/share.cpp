@@ -15,7 +15,7 @@ namespace hpclaunch::job {
 namespace {
 
 using Launches = std::vector<RunningLaunch>;
-constexpr std::size_t kMostBytes = 200;  // of hosts in a message
+constexpr std::size_t kMostOfHosts = 200;  // of hosts in a message
 
 std::string named(const RunningLaunch& launch) {
   return launch.program.empty() ? fmt::format("launch {}", launch.pid)
@@ -185,7 +185,7 @@ Status keep_free_cores(const Launches& others, const Site& site, JobNode& node, 
   if (node.topology.allowed.empty())
     return Error{
         ErrorKind::usage,
-        fmt::format("--free: no core of {} is free: {}", host_ranges(used, kMostBytes), names),
+        fmt::format("--free: no core of {} is free: {}", host_ranges(used, kMostOfHosts), names),
         "wait for its end, or omit --free to share the cores"};
   input.taken.assign(devices.begin(), devices.end());
   input.taken_by = names;

@@ -11,7 +11,7 @@ namespace hpclaunch {
 
 namespace {
 
-using Slots = std::vector<Slot>;
+using SlotList = std::vector<Slot>;
 
 bool begins(const std::string& name, std::string_view with) {
   return !name.empty() && to_lower(name).starts_with(with);
@@ -19,12 +19,12 @@ bool begins(const std::string& name, std::string_view with) {
 
 // What an entry leads to: the parts of one device, or one instance.
 struct Match {
-  Slots slots = {};
+  SlotList slots = {};
   bool unclear = false;  // it may be one whose name is not known
 };
 
 // `wanted` is in lower case.
-Match match_name(const Topology& node, const Slots& from, const std::string& wanted) {
+Match match_name(const Topology& node, const SlotList& from, const std::string& wanted) {
   const bool instances = wanted.starts_with("mig-");
   if (wanted.size() <= 4 || !(instances || wanted.starts_with("gpu-"))) return {};
   Match match;
@@ -54,7 +54,7 @@ Match match_name(const Topology& node, const Slots& from, const std::string& wan
 }
 
 // The parts of the device with this number.
-Match match_number(const Slots& from, long number, bool anew) {
+Match match_number(const SlotList& from, long number, bool anew) {
   Match match;
   long place = -1;
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -96,7 +96,7 @@ bool is_instance(const Slot& slot) {
   return slot.entry.size() > 4 && to_lower(slot.entry.substr(0, 4)) == "mig-";
 }
 
-Left read_mask(const Topology& node, const Slots& from, std::string_view list, MaskSyntax syntax,
+Left read_mask(const Topology& node, const SlotList& from, std::string_view list, MaskSyntax syntax,
                bool anew) {
   const bool cuda = syntax == MaskSyntax::cuda;
   const bool names = list.starts_with("GPU-") || list.starts_with("MIG-");
@@ -152,7 +152,7 @@ bool counts_whole(const EnvSnapshot& env) {
   return env.get("ZE_FLAT_DEVICE_HIERARCHY") == "COMPOSITE";
 }
 
-std::vector<bool> read_tile_mask(const Slots& tiles, std::string_view list, bool whole,
+std::vector<bool> read_tile_mask(const SlotList& tiles, std::string_view list, bool whole,
                                  std::vector<std::string>& ignored) {
   std::vector<bool> left(tiles.size());
   for (const std::string_view piece : split(list, ',')) {
