@@ -266,6 +266,17 @@ class Slurm(Job):
         self.assertEqual([granted for granted, _ in self.parts(plan)], [8, 8, 8, 4])
 
 
+class Quota(Test):
+    def test_the_time_of_one_cpu(self):
+        for quota in ("1", "none"):
+            plan = self.json("plan", "--profile", "none", "-n", "1", "--", "/bin/true", env=clean_env(HPCLAUNCH_CPU_QUOTA=quota))
+            limits = quota == "1" and len(os.sched_getaffinity(0)) > 1
+            self.assertEqual(plan["bind_via"], "none" if limits else "shim")
+            self.assertEqual("cpu-quota" in [one["id"] for one in plan["diagnostics"]], limits)
+            if quota == "1":
+                self.assertEqual([one["value"] for one in plan["env"] if one["name"] == "OMP_NUM_THREADS"], ["1"])
+
+
 class DevicesPerRank(Job):
     def test_two_devices_for_each_rank(self):
         profile = ("--profile", "polaris")

@@ -233,16 +233,18 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
         whole->node.allowed = whole_node(input);
       }
       // The first node's cores are known; a node that was granted as many may have the same ones.
-      const bool like_first =
-          part && count_through && input.cores_known && granted == input.granted.front();
+      const bool like_first = part && (count_through || input.granted_assumed) &&
+                              input.cores_known && granted == input.granted.front();
       Result<NodeRanks> placed =
           part && !like_first
               ? share_part(input, units, input.hosts[n], granted, ranks_on[n], count_through)
               : place_ranks(part || !whole ? input : *whole, facts, units, ranks_on[n]);
       if (!placed) return placed.error();
-      if (like_first) number_parts(granted_cores(input.node, granted), *placed);
-      classes.push_back(
-          NodeClass{placed->ranks, granted, granted > 0 ? granted_cores(input.node, granted) : 0});
+      const int cores = like_first ? cores_of(input.node, input.node.allowed).count()
+                                   : granted_cores(input.node, granted);
+      if (like_first && count_through) number_parts(cores, *placed);
+      const bool told = granted > 0 && !input.granted_assumed;
+      classes.push_back(NodeClass{placed->ranks, told ? granted : 0, told ? cores : 0});
       laid.nodes.push_back(std::move(*placed));
       if (part && count_through) laid.placement.counted = *core_runs(input.node);
     }
