@@ -1,5 +1,6 @@
 # cmake "-DINPUT=FILE.json;..." -DOUTPUT=FILE.cpp -P EmbedPrograms.cmake: the rows of every list as a text that is searched
-# as it is (src/launcher/programs.cpp), because every start looks up its program.
+# as it is (src/launcher/programs.cpp), because every start looks up its program. Where a file has "fields", the rows of each
+# of its lists have no other keys.
 #
 #   "launchers" TAB key US word US word US TAB key US word US TAB NEWLINE
 string(ASCII 31 unit)
@@ -43,6 +44,10 @@ foreach(file ${INPUT})
       math(EXPR last_key "${keys} - 1")
       foreach(key_index RANGE ${last_key})
         string(JSON key MEMBER "${row}" ${key_index})
+        string(JSON fields ERROR_VARIABLE none GET "${json}" "fields" ${list})
+        if(NOT none AND NOT fields MATCHES "\"${key}\"")
+          message(FATAL_ERROR "${file}: ${list}: \"${key}\" is none of ${fields}")
+        endif()
         string(JSON type TYPE "${row}" ${key})
         if(type STREQUAL "OBJECT")  # words: those behind each program
           string(JSON names LENGTH "${row}" ${key})

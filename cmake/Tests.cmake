@@ -339,7 +339,7 @@ if(_pure)
 endif()
 
 # What starts ranks, other programs or a terminal.
-foreach(topic golden counts usage terminal doctor local endings agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
+foreach(topic golden counts launches usage terminal doctor local endings agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
   hpclaunch_test(cli.${topic} machine cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
 endforeach()
 # They bind ranks to the same cores and wait for one another's.
@@ -373,7 +373,7 @@ if(_machine)
   endfunction()
   # Those that wait longest first: the others run beside them.
   set(_cost 1000)
-  foreach(topic waits faults failures training matrix cluster restart stage container submit identity mps)
+  foreach(topic waits faults failures training matrix cluster restart launches stage container submit identity mps)
     hpclaunch_engine_test(${topic})
     set_tests_properties(engines.${topic} PROPERTIES COST ${_cost})
     math(EXPR _cost "${_cost} - 1")

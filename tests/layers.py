@@ -35,7 +35,7 @@ PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "sys.h": "sys", "events.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "lint.h": "lint", "render.h": "render",
     "probe.h": "probe", "authoring.h": "authoring", "doctor.h": "doctor",
     "world.h": "world", "prepared.h": "world", "launch.h": "world", "session.h": "world", "site_profiles.h": "world",
-    "frameworks.h": "world", "paths.h": "world", "batch.h": "world",
+    "frameworks.h": "world", "launches.h": "world", "paths.h": "world", "batch.h": "world",
     "start.h": "start", "run_record.h": "start", "verify.h": "start", "submit.h": "start",
 }
 MAX_PUBLIC = len(PUBLIC)

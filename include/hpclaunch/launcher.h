@@ -167,6 +167,35 @@ std::vector<std::string_view> known_programs(std::string_view list);
 /// Of a row: the members of a list, or one word; none where it lacks the key. "words NAME": behind that program.
 std::vector<std::string_view> words_of(std::string_view row, std::string_view key);
 
+// ---- requests: options of batch systems and launchers (profiles/programs/requests.json) ------------------
+
+/// An option as it is given: "--gres", "gpu:2".
+struct GivenOption {
+  std::string name;
+  std::string value;
+};
+
+/// Two options that exclude each other, or one that lacks what it needs.
+struct BrokenRelation {
+  std::string_view id;                   ///< "mem-1"
+  std::size_t first = 0;                 ///< index of an option
+  std::size_t second = kNone;            ///< index of the other one; kNone: `needed` is missing
+  std::vector<std::string> needed = {};  ///< names of which one is needed
+  bool ignored = false;                  ///< one of the two is ignored; else the job is refused
+  std::string_view since = {};           ///< first version that does so; "" for every supported one
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+};
+
+/// `where`: "job", "step", or "mixed" for options of a job, then, from `steps` on, of a step in it. `version`: of the batch
+/// system; "" when unknown. `has_variable`: is a variable set?
+std::vector<BrokenRelation> broken_relations(
+    std::string_view system, std::string_view where, std::string_view version,
+    const std::vector<GivenOption>& options, std::size_t steps = 0,
+    const std::function<bool(std::string_view)>& has_variable = nullptr);
+
+/// `env` as a job must inherit it that is submitted from inside another one.
+EnvSnapshot submission_environment(std::string_view system, const EnvSnapshot& env);
+
 /// By its file name: python3.11, pypy.
 bool is_python(std::string_view program);
 

@@ -105,10 +105,14 @@ struct LauncherTraits {
     bool of_batch = false;     ///< set by the batch system, not by the user
     bool shapes_step = false;  ///< stays when the launcher binds by the profile's own flags
     bool prefix = false;       ///< every variable whose name begins with `name`
+    /// Only where one of `beside` is set too, or one of `without` is not; both empty: always.
+    std::vector<std::string> beside = {}, without = {};
   };
   std::vector<ConflictingVariable> conflicting = {};  ///< removed from the launcher's environment
   /// Of the job's batch system, where its tasks are not the ranks: the shim sets them for each rank.
   std::vector<IdentityVariables> batch_identity = {};
+  /// Names of another launcher that programs read under this one too, which sets none of them.
+  std::vector<IdentityVariables> aliases = {};
   /// A variable of the launcher's own for what its command line cannot express.
   struct Preset {
     std::string name;

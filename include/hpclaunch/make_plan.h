@@ -47,6 +47,10 @@ struct PlanInput {
   std::optional<Topology> live;      ///< this node, when it is a node of the job and was probed
   /// Device::index of those that a process here can open, ascending; nullopt: not checked.
   std::optional<std::vector<int>> reachable = {};
+  /// --free: device and part (-1: all of it) that other launches of the job use, and who these are.
+  std::vector<std::pair<int, int>> taken = {};
+  std::string taken_by = {};
+  std::string beside = {};  ///< launches on the same nodes that share nothing else; "" for none
   JobFacts job;
   /// Allocation or host file, launch order, each once; never empty.
   HostNames hosts;

@@ -260,7 +260,7 @@ struct Launch {
   std::vector<std::string> batch;          ///< batch directives of the profile's rules
   std::string image;                       ///< of the container that the ranks run in; "" for none
   std::string directory;                   ///< where they start inside it; "" for the image's own
-  bool inside_step = false;                ///< hpclaunch runs in a step of this very launcher
+  bool beside_steps = false;               ///< other steps of this launcher run on the same nodes
   /// Program and arguments; [0] absolute once resolved; may be empty for reports.
   std::vector<std::string> command;
 };

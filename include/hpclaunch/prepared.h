@@ -69,6 +69,8 @@ struct Prepared {
   /// Outside a job: patterns of sh for variables of other launches, which a job may have that runs a script.
   std::vector<std::string> foreign;
   int port_lock = -1;                  ///< see sys::PortClaim
+  std::string job;                     ///< as RunningLaunch::job
+  int launch_lock = -1;                ///< see LaunchTurn::announce
   int max_restarts = 0;                ///< of the whole job
   std::shared_ptr<const Means> means;  ///< of `plan`, where another attempt may come after it
 };

@@ -165,11 +165,10 @@ struct Binding {
   int stride = 1;
   int at_least = 0;                  ///< base = max(at_least, first + stride * i)
   std::vector<std::vector<int>> at;  ///< explicit bases, one list for all groups or one per group
-  bool split = false;     ///< cores from `first` on are shared evenly; stride and cores unused
-  bool across = false;    ///< split; each rank gets its share of every group
-  int low = 0, high = 0;  ///< the rank's cores: base+low .. base+high
-  bool siblings = false;  ///< all hardware threads of the cores, else the first ones
-  std::string list;       ///< template: CPUs of each rank, "[...list:]1-4:5-8"; the rest is unused
+  bool split = false;       ///< cores from `first` on are shared evenly; stride and cores unused
+  bool across = false;      ///< split; each rank gets its share of every group
+  int low = 0, high = 0;    ///< the rank's cores: base+low .. base+high
+  bool siblings = false;    ///< all hardware threads of the cores, else the first ones
   std::vector<int> groups;  ///< order of groups by OS index or position; empty: as they stand
   bool interleave = false;  ///< rank i goes to group i mod groups
   struct Role {             ///< cores for helper threads: ${role.NAME}

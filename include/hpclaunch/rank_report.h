@@ -39,6 +39,7 @@ struct NodeFacts {
   std::string master;                        ///< MASTER_ADDR; "" when not set
   std::string master_problem;                ///< why it does not resolve; "" when it does
   std::vector<std::string> master_resolves;  ///< addresses, loopback among them
+  std::vector<std::string> host_resolves;    ///< what the node's own name leads to there
   std::string port_problem;                  ///< why MASTER_PORT is not free here; node 0 only
   std::string program_problem;               ///< why the program cannot be started; "" when it can
   std::vector<Room> rooms;

@@ -76,7 +76,9 @@ struct Request {
   std::optional<int> threads_per_core;  ///< hardware threads used of each core; nullopt: all
   std::optional<int> het_group;         ///< component of a heterogeneous Slurm job
   bool oversubscribe = false;
+  bool free = false;  ///< only what other launches of the job leave
   std::optional<BindVia> bind_via;
+  std::string cpu_bind;  ///< CPUs of each rank of a node: "0-3:8-11", "0x0f,0xf0"
   std::string hostfile;
   std::string topology;
 

@@ -95,6 +95,14 @@ std::pair<int, int> ephemeral_ports();
 /// had.
 int open_private(const std::string& name);
 
+/// Writes a file that counts as long as a process has the descriptor open that is returned, also across exec. -1: it
+/// cannot be written.
+int hold_file(const std::string& path, std::string_view text);
+/// Texts of the files in a directory that are held; the others, which dead processes left, are removed.
+std::vector<std::string> held_files(const std::string& folder);
+/// Waits until no other process has its turn at `path`, at most `seconds`; the turn ends with the descriptor. -1: none.
+int take_turn(const std::string& path, double seconds);
+
 /// A free port, and the lock that reserves it among launches of hpclaunch by this user on this machine.
 struct PortClaim {
   int port = 0;

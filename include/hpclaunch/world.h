@@ -13,6 +13,7 @@
 #include "hpclaunch/diagnostic.h"
 #include "hpclaunch/env.h"
 #include "hpclaunch/golden_case.h"
+#include "hpclaunch/launches.h"
 #include "hpclaunch/probe.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/sys.h"
@@ -58,6 +59,7 @@ struct World {
   std::function<std::pair<int, int>()> ephemeral_ports;
   std::function<Result<sys::PortClaim>(const std::vector<int>& candidates, const std::string& host)>
       claim_port;
+  std::function<std::vector<RunningLaunch>()> running_launches;
   std::function<long long()> clock;  ///< UNIX time in seconds
   std::function<std::string()> affinity;
   std::function<Result<LiveNode>(double seconds, const std::function<void()>& meanwhile)>

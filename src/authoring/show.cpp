@@ -145,7 +145,6 @@ constexpr std::pair<const char*, const char*> kPer[] = {
     {"node", "node"}, {"package", "package"}, {"numa", "NUMA node"}, {"l3", "L3 cache"}};
 
 std::string binding_text(const Binding& binding) {
-  if (!binding.list.empty()) return "CPUs of each rank as in " + binding.list;
   std::string text = fmt::format("{} each {}: ", binding.across ? "of" : "in",
                                  kPer[static_cast<std::size_t>(binding.per)].second);
   const std::string width = binding.low == binding.high
@@ -170,7 +169,6 @@ std::string binding_text(const Binding& binding) {
 }
 
 void put_cores(const Binding& binding, Json& object) {
-  if (!binding.list.empty()) return void(object["list"] = binding.list);
   object["per"] = kPer[static_cast<std::size_t>(binding.per)].first;
   object["first"] = binding.first;
   if (binding.split) {

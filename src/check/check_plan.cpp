@@ -96,6 +96,38 @@ void loopback_interface(const Plan& plan, const EnvSnapshot& env,
   }
 }
 
+// An interface that was named by the user where the node has a fabric that carries IP and is left out by it.
+void slow_interface(const Plan& plan, const Topology& node, const EnvSnapshot& env,
+                    std::vector<Diagnostic>& diagnostics) {
+  if (plan.nodes() < 2) return;
+  std::vector<Interface> fabric;
+  for (const Nic& nic : node.nics)
+    if (nic.kind == "slingshot" && !nic.name.empty() && nic.state != "down")
+      fabric.push_back({nic.name, true, {"any"}});
+  if (fabric.empty()) return;
+  for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"}) {
+    const Setting* const setting = plan.find_env(name);
+    const Layer layer = setting == nullptr ? Layer::environment : setting->history.back().layer;
+    const std::string* const value = everywhere(plan, env, name);
+    if (value == nullptr || value->empty() || value->starts_with('^') ||
+        (layer != Layer::environment && layer != Layer::command_line))
+      continue;
+    const bool exact = value->starts_with('=');
+    const auto names_fabric = [&](std::string_view one) {
+      return interface_problem(name, fmt::format("{}{}", exact ? "=" : "", trim(one)), fabric)
+          .empty();
+    };
+    const bool meets = std::ranges::any_of(split(value->substr(exact ? 1 : 0), ','), names_fabric);
+    if (meets) continue;
+    std::vector<std::string> names;
+    for (const Interface& one : fabric) names.push_back(one.name);
+    diagnostics.push_back({"interface-slow", Severity::warning,
+                           fmt::format("{}={} leaves out the node's Slingshot interfaces ({})",
+                                       name, *value, fmt::join(names, ", ")),
+                           fmt::format("unset {}", name)});
+  }
+}
+
 // All of a list's items stand in another one.
 bool contains_all(std::string_view list, std::string_view of) {
   const std::vector<std::string_view> items = split(list, ',');
@@ -277,6 +309,7 @@ std::vector<Diagnostic> check_plan(const Plan& plan, const Topology& node, const
   std::vector<Diagnostic> diagnostics;
   given_identity(plan, diagnostics);
   loopback_interface(plan, env, diagnostics);
+  slow_interface(plan, node, env, diagnostics);
   ignored_exports(plan, diagnostics);
   exports_against_profile(plan, diagnostics);
   too_many_threads(plan, diagnostics);

@@ -77,6 +77,27 @@ void compare_master(const Subject& at) {
                     "unset MASTER_ADDR, or set it to " + first);
 }
 
+// PyTorch's Gloo takes the address that the node's own name leads to, where no interface is named.
+void compare_own_name(const Subject& at) {
+  const NodeFacts& facts = *at.report.facts;
+  const std::vector<std::string>& found = facts.host_resolves;
+  if (at.plan.nodes() < 2 || found.empty() || !std::ranges::all_of(found, is_loopback)) return;
+  const std::string* interface = at.value("GLOO_SOCKET_IFNAME");
+  const bool named = interface != nullptr && !interface->empty();
+  std::string there = "NAME";
+  for (const Interface& one : facts.interfaces)
+    if (one.up && !one.addresses.empty() && there == "NAME") there = one.name;
+  at.node_differs(
+      "host-name", fmt::format("{}: an address that other nodes reach", at.host),
+      "loopback: " + found.front(),
+      named ? "/etc/hosts maps the node's own name to the loopback address; "
+              "GLOO_SOCKET_IFNAME helps Gloo, and no other program"
+            : "/etc/hosts maps the node's own name to the loopback address, and Gloo "
+              "connects to where it leads",
+      named ? "report it to the site" : fmt::format("--set GLOO_SOCKET_IFNAME={}", there),
+      named ? Severity::note : Severity::warning);
+}
+
 void compare_port(const Subject& at) {
   const std::string& problem = at.report.facts->port_problem;
   if (at.seat.node != 0 || problem.empty()) return;
@@ -214,6 +235,7 @@ void compare_node(const Subject& at) {
   compare_host(at);
   if (!at.report.facts) return;
   compare_master(at);
+  compare_own_name(at);
   compare_port(at);
   compare_interfaces(at);
   compare_fabrics(at);

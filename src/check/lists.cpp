@@ -58,7 +58,7 @@ constexpr HelperList kHelperLists[] = {
 // What is wrong with a list by itself, or for this node; "" for nothing.
 std::string list_fault(const HelperList& list, const std::string& text,
                        const std::vector<int>& cpus, const Topology& node) {
-  if (cpus.empty()) return fmt::format("{}=\"{}\" is no list of CPUs", list.name, text);
+  if (cpus.empty()) return fmt::format("{}=\"{}\" is not a list of CPUs", list.name, text);
   if (!list.ranges && text.find('-') != std::string::npos)
     return fmt::format("{}=\"{}\" has a range, and {} reads the first number only", list.name, text,
                        list.library);

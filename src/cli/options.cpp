@@ -31,8 +31,12 @@ void declare_placement(Parser& parser, Request& request) {
                 "Cores per rank, with all their hardware threads");
   parser.number("--threads-per-core", request.threads_per_core, "N", 1, kMostCores,
                 "Hardware threads used of each core; 1: the first of each");
+  parser.text("--cpu-bind", request.cpu_bind, "LIST",
+              "CPUs of each rank of a node: 0-3:8-11, or masks 0xf,0xf00");
   parser.flag("--oversubscribe", request.oversubscribe,
               "Allow more ranks than cores: hardware threads first, then shared ones");
+  parser.flag("--free", request.free,
+              "Only nodes, cores and devices that no other launch of the job uses");
   parser.path("--hostfile", request.hostfile, "FILE",
               "Hosts, one per line: host, host:4 or host slots=4");
   parser.number("--het-group", request.het_group, "N", 0, kMostGroups,

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "hpclaunch/launches.h"
 #include "hpclaunch/run_record.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/verify.h"
@@ -89,7 +90,13 @@ Result<Prepared> prepared_for(const RunArgs& args, const Session& session) {
     request.mps = "off";
     request.profile_start = false;
   }
+  std::optional<job::LaunchTurn> turn;
+  if (!args.dry_run) turn.emplace();
   Result<Prepared> made = job::prepare(request, job::this_world(session.env), purpose);
+  const bool starts = made && turn && !any_from(Severity::error, made->diagnostics);
+  if (starts || (made && turn && request.force))
+    made->launch_lock = job::LaunchTurn::announce(made->plan, made->job);
+  turn.reset();
   if (made && !args.dry_run && !any_from(Severity::error, made->diagnostics))
     made = job::with_container_tried(*std::move(made));
   if (made && args.compare) {
@@ -144,6 +151,7 @@ int run(const RunArgs& args, Session& session) {
   const int status = record.status =
       prepared ? launch(args, session, *prepared, record) : fail(record, prepared.error(), session);
   record.ended = sys::wall_clock();
+  if (prepared && prepared->launch_lock >= 0) job::withdraw_launch();
   if (!reports) return status;
   const Status written = job::write_file("--report", file, job::run_record_json(record));
   if (!written) report(session, written.error());

@@ -45,6 +45,9 @@ class Line {
   /// Errors: `unsupported` when the list is too long and no file can replace it.
   void add_hosts(const HostOption& option, const std::string& list);
 
+  /// Errors: `unsupported` where two options of the line, the given ones included, exclude one another.
+  void refuse_exclusions(std::string_view system, std::string_view version);
+
   /// Adds the given flags, `separator` unless empty, the shim and the program.
   /// Errors: `unsupported` for an argument ":" of the program, where the launcher `splits_at_colon` into
   /// several programs, and for an IPv6 address among the hosts, which all read as a host and a count.
@@ -63,6 +66,9 @@ using Conflicting = LauncherTraits::ConflictingVariable;
 
 /// `rows` with one name in each, where "A B" are two names of one row.
 std::vector<Conflicting> one_by_one(const std::vector<Conflicting>& rows);
+
+/// Adds the variables that the launcher must not inherit, of profiles/programs/requests.json.
+void add_inherited(LauncherTraits& traits);
 
 /// The launcher binds, and one list for all nodes has a set for each rank.
 bool launcher_binds(const Plan& plan);

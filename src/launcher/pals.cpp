@@ -82,7 +82,10 @@ const Launcher pals = {
                .conflicting =
                    one_by_one({{"PALS_CPU_BIND PALS_MEM_BIND PALS_PPN PALS_NRANKS PALS_DEPTH "
                                 "PALS_HOSTFILE PALS_HOSTLIST",
-                                "presets an option of mpiexec that hpclaunch passes"}})},
+                                "presets an option of mpiexec that hpclaunch passes"}}),
+               // Of Hydra's mpiexec: oneCCL with its default launcher, and programs written for Intel MPI.
+               .aliases = {{Identity::local_rank, "MPI_LOCALRANKID"},
+                           {Identity::local_size, "MPI_LOCALNRANKS"}}},
     .flags = &kTable,
     .render = render};
 

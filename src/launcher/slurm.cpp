@@ -14,10 +14,11 @@
 //                            one another cannot share memory.
 // --export=ALL               a batch job submitted with --export=NONE would start ranks with nothing.
 // --kill-on-bad-exit=1 --wait=0   end all when one fails; never because one has ended well.
-// --overlap                  where the shell is a step already (srun --pty bash): without it the new
-//                            step waits for ever for the nodes of the old one.
+// --overlap                  where the shell is a step already (srun --pty bash), or another launch of the job has a
+//                            step on the same nodes: without it the new step waits for the end of the old one.
 // SLURM_CPUS_PER_TASK is an option of srun up to 21.08 and from 23.11, SRUN_CPUS_PER_TASK between them
-// (CHANGELOG/slurm-22.05.md, slurm-23.11.md): both are removed, so that no version matters.
+// (CHANGELOG/slurm-22.05.md, slurm-23.11.md): both are removed, so that no version matters. What else is removed:
+// profiles/programs/requests.json.
 // A rank sees SLURM_PROCID and SLURM_LOCALID.
 #include <fmt/format.h>
 
@@ -117,8 +118,9 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
   line.add({"--export=ALL"}, {"--export"});
   line.add({"--kill-on-bad-exit=1"}, {"--kill-on-bad-exit", "-K"});
   line.add({"--wait=0"}, {"--wait", "-W"});
-  if (plan.launch.inside_step) line.add({"--overlap"}, {"--overlap"});
+  if (plan.launch.beside_steps) line.add({"--overlap"}, {"--overlap"});
   if (plan.supervision.output.label) line.add({"--label"}, {"--label", "-l"});
+  line.refuse_exclusions("slurm", srun.version);
   return line.finish(shim, "--");
 }
 
@@ -160,25 +162,6 @@ const Launcher slurm = {
                          .queues = true,
                          .variable = "SLURM_DISABLE_STATUS=1",
                          .sent = {{kHup, kInt}, {kInt, kInt}, {kQuit, kInt}, {kTerm, kInt}}},
-         .conflicting = one_by_one(
-             {{"SLURM_CPU_BIND SLURM_CPU_BIND_LIST SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_VERBOSE "
-               "SLURM_DISTRIBUTION SLURM_EXPORT_ENV SRUN_EXPORT_ENV SLURM_GPU_BIND "
-               "SLURM_TRES_BIND SLURM_LABELIO",
-               "presets an option of srun that hpclaunch passes", true},
-              {"SLURM_NTASKS_PER_NODE", "presets an option of srun that hpclaunch passes", true},
-              {"SLURM_HOSTFILE", "puts the ranks on hosts in its own order"},
-              {"SLURM_SRUN_MULTI", "makes srun read the program as a list of programs"},
-              {"SLURM_STDERRMODE SLURM_STDOUTMODE",
-               "redirects output, and with it how each rank exited; "
-               "--launcher-arg=--output=FILE redirects it for this launch"},
-              {"SLURM_GRES SLURM_STEP_GRES", "gives srun's step other devices than the job has",
-               false, true},
-              // Each of these makes a step smaller than the nodes of the job, and the masks would not fit into it.
-              {"SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_EXACT SLURM_EXCLUSIVE "
-               "SLURM_GPUS_PER_TASK SLURM_HINT SLURM_NTASKS_PER_GPU SLURM_THREADS_PER_CORE "
-               "SLURM_TRES_PER_TASK",
-               "makes srun's step smaller than the nodes, and CPUs outside of it unusable", true,
-               true}}),
          // As --input=0. Unasked, srun sends all of it to every rank, and waits for ranks that do not read.
          .presets = {{"SLURM_STDINMODE", "0",
                       "standard input goes to rank 0, as under other launchers; "

@@ -48,7 +48,10 @@ std::span<const Launcher> launchers() {
 #define HPCLAUNCH_ROW(name) launcher::name,
   static const auto kAll = [] {
     std::array all = {HPCLAUNCH_LAUNCHERS(HPCLAUNCH_ROW)};
-    for (Launcher& one : all) one.traits.name = one.name;
+    for (Launcher& one : all) {
+      one.traits.name = one.name;
+      launcher::add_inherited(one.traits);
+    }
     return all;
   }();
 #undef HPCLAUNCH_ROW

@@ -15,9 +15,9 @@ namespace hpclaunch::lint {
 
 namespace {
 
-constexpr Check kChecks[] = {check_variables, check_catalogue,  check_assignments,
-                             check_shell,     check_directives, check_launches,
-                             check_settings,  check_ranks,      check_places};
+constexpr Check kChecks[] = {check_variables,  check_catalogue, check_assignments, check_shell,
+                             check_directives, check_requests,  check_launches,    check_settings,
+                             check_ranks,      check_places};
 
 std::vector<Rule> read_rules() {
   std::vector<Rule> rules;

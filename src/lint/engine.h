@@ -37,6 +37,7 @@ void check_catalogue(const Script& script,
 void check_assignments(const Script& script, Findings& findings);  ///< rules_assignments.cpp
 void check_shell(const Script& script, Findings& findings);        ///< rules_shell.cpp
 void check_directives(const Script& script, Findings& findings);   ///< rules_directives.cpp
+void check_requests(const Script& script, Findings& findings);     ///< rules_requests.cpp
 void check_launches(const Script& script, Findings& findings);     ///< rules_launch.cpp
 void check_settings(const Script& script, Findings& findings);     ///< rules_settings.cpp
 void check_ranks(const Script& script, Findings& findings);        ///< rules_ranks.cpp

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/launcher.h"
 #include "hpclaunch/scheduler.h"
@@ -49,6 +50,20 @@ void masks(const Script& script, const Launch& launch, Findings& findings) {
         fmt::format("{}={} counts what ROCR_VISIBLE_DEVICES={} has left: no device is left", second,
                     *hip, *rocr),
         fmt::format("unset {}", second));
+}
+
+// "$PMI_LOCAL_RANK" as the device's number: right where devices and cores are numbered alike.
+void mask_from_rank(const Script& script, const Setting& one, Findings& findings) {
+  if (std::ranges::count(device_masks(), std::string_view(one.name)) == 0) return;
+  const std::string value = to_lower(script.shell.at(one.value_span));
+  std::size_t at = value.npos;
+  for (const char* name : {"local_rank", "localrank", "localid", "local_id"})
+    at = std::min(at, value.find(name));
+  if (at == value.npos || value.substr(0, at).find('-') != value.npos) return;
+  findings.add("mask-from-local-rank", one.name_span,
+               fmt::format("{} is the local rank: where the node numbers its devices against its "
+                           "cores, each rank takes the farthest",
+                           one.name));
 }
 
 void intel_mask(const Script& script, const Launch& launch, Findings& findings) {
@@ -317,6 +332,7 @@ void check_settings(const Script& script, Findings& findings) {
   for (const Setting& one : script.settings) {
     address_of(script, one, findings);
     plugins(script, one, findings);
+    mask_from_rank(script, one, findings);
   }
 }
 

@@ -71,6 +71,7 @@ void fact_members(Facts& facts, Each each) {
   each("master", facts.master);
   each("master_problem", facts.master_problem);
   each("master_resolves", facts.master_resolves);
+  each("host_resolves", facts.host_resolves);
   each("program_problem", facts.program_problem);
 }
 

@@ -83,7 +83,12 @@ Setting binding_choice(const PlanInput& input, BindVia via, int nodes, const Lai
   PerRank cpus = per_rank(laid.placement, [](const RankPlan& rank) {
     return rank.part_first < 0 || !rank.cpus.empty() ? rank.cpus.to_list() : part_text(rank);
   });
-  if (first.rules.empty() || has_parts(laid)) {
+  if (!first.list.empty()) {
+    const bool typed = !input.request->cpu_bind.empty();
+    setting.history.push_back(
+        decided(typed ? Layer::command_line : Layer::environment, std::move(cpus),
+                fmt::format("{} names the CPUs of each rank{}", first.list, remarks_of(laid))));
+  } else if (first.rules.empty() || has_parts(laid)) {
     setting.history.push_back(decided(Layer::computed, std::move(cpus), binding_why(input, laid)));
   } else {
     setting.history.back().value = std::move(cpus);
@@ -127,7 +132,7 @@ Result<Choice> choose(const PlanInput& input, const Units& units, int nodes, boo
                               why_not_counted(input)),
                   "omit --bind-via: the batch system restricts ranks to the granted CPUs");
   if (typed) return Choice{*typed, "--bind-via"};
-  if (limiting_quota(input) > 0)
+  if (limiting_quota(input) > 0 && input.request->cpu_bind.empty())
     return Choice{BindVia::none,
                   fmt::format("the time of {} is granted, and not which CPUs ({}): others use all "
                               "of them too",

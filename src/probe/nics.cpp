@@ -214,6 +214,23 @@ Nic nic_of(const Port& port) {
   return nic;
 }
 
+/// Where no device of the node carries an address: those of a network namespace, as a pod has them (veth, macvlan).
+void add_software_interfaces(const std::string& net,
+                             const std::map<std::string, std::vector<std::string>>& addresses,
+                             std::vector<Nic>& nics) {
+  for (const auto& [name, of_it] : addresses) {
+    const std::string path = below(net, name);
+    if (of_it.empty() || read_small(below(path, "type")) != kEthernet) continue;
+    if (exists(below(path, "bridge")) || exists(below(path, "tun_flags"))) continue;
+    Nic nic;
+    nic.name = name;
+    nic.kind = "ethernet";
+    nic.addresses = of_it;
+    nic.state = state_of(path);
+    nics.push_back(std::move(nic));
+  }
+}
+
 /// Applies what the adapter's port reports more exactly than the interface.
 void apply(const Adapter& adapter, const Wire& wire, Nic& nic) {
   nic.fabric = adapter.name;
@@ -259,6 +276,8 @@ void add_nics(const std::string& root, const std::vector<Interface>& addresses,
     place(root, "", topology, nic);
     topology.nics.push_back(std::move(nic));
   }
+  if (std::ranges::all_of(topology.nics, [](const Nic& nic) { return nic.addresses.empty(); }))
+    add_software_interfaces(net, address_of, topology.nics);
   sort_nics(topology.nics);
 }
 

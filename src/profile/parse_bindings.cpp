@@ -78,10 +78,6 @@ void refuse_contradictions(const Item& at, const Binding& binding) {
     for (const char* key : keys) at.refuse(key, because, "remove one of the two");
   };
   if (!binding.at.empty()) refuse({"first", "stride", "at_least"}, "\"at\" names every base");
-  if (!binding.list.empty())
-    refuse({"per", "first", "stride", "at_least", "at", "split", "across", "cores", "siblings",
-            "groups", "interleave", "roles"},
-           "\"list\" names the CPUs of every rank");
   if (binding.across)
     refuse({"groups", "interleave", "roles"}, "with \"across\" each rank has cores of every group");
   if (binding.split)
@@ -101,7 +97,6 @@ Binding parse_binding(const Item& at) {
   Binding binding;
   binding.id = at.need("id").word();
   binding.when = parse_when(at["when"], {});
-  binding.list = parse_template(at["list"], {});
   binding.per = parse_per(at["per"]);
   binding.first = at["first"].whole(0, kMaxOffset, 0);
   binding.stride = at["stride"].whole(0, kMaxOffset, 1);
@@ -113,8 +108,8 @@ Binding parse_binding(const Item& at) {
   const bool unsplit = !binding.split && (!split || split->kind == Json::Kind::boolean);
   if (binding.across && unsplit)
     at["across"].fault("\"across\" says how cores are split", "add \"split\": true");
-  if (unsplit && !at["list"] && !at["cores"] && at->kind == Json::Kind::object)
-    at.fault("\"cores\" is missing", R"(add "cores", "split" or "list")");
+  if (unsplit && !at["cores"] && at->kind == Json::Kind::object)
+    at.fault("\"cores\" is missing", R"(add "cores" or "split")");
   if (unsplit) parse_width(at["cores"], binding);
   binding.siblings = at["siblings"].truth();
   binding.groups = parse_order(at["groups"]);

@@ -168,27 +168,16 @@ inline Text look_up(Text name, int& status) {
   return printed;
 }
 
-/// MASTER_ADDR, and what it leads to on this node.
-inline void add_master(Json& out, Text name) {
+/// What a name leads to on this node, as a list. False: the name service does not know it.
+inline bool add_resolved(Json& out, const char* key, Text name) {
   constexpr int kUnknownName = 2;  // getent's exit status
-  if (name.size == 0) return;
-  add_text(out.add(",\"master\":"), name);
-  bool numeric = true;
-  for (int i = 0; i < name.size; ++i) numeric &= is_digit(name.at[i]) || name.at[i] == '.';
-  for (int i = 0; i < name.size; ++i) numeric |= name.at[i] == ':';
-  List all(out, ",\"master_resolves\":[", "]");
-  if (numeric) {
-    add_text(all.next(), name);
-    return all.end();
-  }
+  List all(out, key, "]");
   int status = 0;
   Text line;
   Text address;
   Text last;
   Text rest = look_up(name, status);
-  if (rest.size == 0 && status == kUnknownName)
-    add_text(out.add(",\"master_problem\":"),
-             Line("\"").add(name).add("\": Name or service not known").text());
+  const bool unknown = rest.size == 0 && status == kUnknownName;
   while (rest.size > 0) {  // a line for each type of socket
     cut(rest, '\n', line);
     cut(line, ' ', address);
@@ -196,6 +185,25 @@ inline void add_master(Json& out, Text name) {
     last = address;
   }
   all.end();
+  return !unknown;
+}
+
+/// MASTER_ADDR, and what it leads to on this node.
+inline void add_master(Json& out, Text name) {
+  if (name.size == 0) return;
+  add_text(out.add(",\"master\":"), name);
+  bool numeric = true;
+  for (int i = 0; i < name.size; ++i) numeric &= is_digit(name.at[i]) || name.at[i] == '.';
+  for (int i = 0; i < name.size; ++i) numeric |= name.at[i] == ':';
+  constexpr const char* kKey = ",\"master_resolves\":[";
+  if (numeric) {
+    List all(out, kKey, "]");
+    add_text(all.next(), name);
+    return all.end();
+  }
+  if (!add_resolved(out, kKey, name))
+    add_text(out.add(",\"master_problem\":"),
+             Line("\"").add(name).add("\": Name or service not known").text());
 }
 
 // ---- files -----------------------------------------------------------------------------------------
@@ -292,6 +300,8 @@ inline void add_facts(Json& out, const char* const* environment, const Plan& pla
   fabrics.end();
   add_interfaces(out);
   add_master(out, find(environment, "MASTER_ADDR"));
+  static utsname host;  // Gloo meets the other nodes where it leads to
+  if (call(SYS_uname, &host) == 0) add_resolved(out, ",\"host_resolves\":[", host.nodename);
   if (place.node == 0) add_port(out, find(environment, "MASTER_PORT"));
   add_program(out, environment, program);
   const Text temporary = find(environment, "TMPDIR");

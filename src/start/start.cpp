@@ -61,7 +61,8 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
   const EnvSnapshot changed = launch_environment(plan, env);
   if (plan.supervision.supervise) return sys::run_supervised(plan, line, changed);
   std::vector<int> keep;
-  if (prepared.port_lock >= 0) keep.push_back(prepared.port_lock);
+  for (const int lock : {prepared.port_lock, prepared.launch_lock})
+    if (lock >= 0) keep.push_back(lock);
   return sys::exec(line, changed, keep);
 }
 

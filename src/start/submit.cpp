@@ -13,6 +13,7 @@
 
 #include "hpclaunch/events.h"
 #include "hpclaunch/launch.h"
+#include "hpclaunch/launcher.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/scheduler.h"
 #include "hpclaunch/session.h"
@@ -276,7 +277,8 @@ Result<std::string> submit(const BatchScript& script, const EnvSnapshot& env) {
   words.front() = *program;
   for (const std::string& file : {script.output, script.error})
     if (const Status made = make_folder_of(file); !made) return made.error();
-  const Result<sys::Captured> done = sys::capture(words, kSubmitLimit, nullptr, script.text);
+  const EnvSnapshot own = submission_environment(system.name, env);
+  const Result<sys::Captured> done = sys::capture(words, kSubmitLimit, &own, script.text);
   if (!done) return done.error();
   if (done->status != 0) return refused(system, *done);
   std::string id = submitted_job(done->out);

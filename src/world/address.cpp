@@ -48,6 +48,12 @@ class Check {
                  fmt::format("MASTER_ADDR {} is link-local, but the job has {} nodes", name_,
                              plan_.nodes()),
                  "--master-addr with an address that all nodes reach");
+    if (plan_.hosts.invented || same_host(name_, first_)) return true;
+    if (plan_.hosts.names.contains(name_))
+      return add("address-elsewhere", Severity::error,
+                 fmt::format("MASTER_ADDR {} is another node of the job, but rank 0 runs on {}",
+                             name_, first_),
+                 again);
     return true;
   }
 

@@ -255,6 +255,31 @@ Result<ChosenLauncher> choose(const Request& request, const World& world, const 
   return own ? std::move(*own) : search(world, {});
 }
 
+// Names that other launchers and batch systems give their tasks: set for each rank where such a batch system's job is
+// the allocation, else removed where this process has inherited them.
+void add_identities(const BatchJob& batch, LauncherTraits& traits) {
+  constexpr const char* kWhy = "of another launch; programs would take it for this rank's";
+  for (const Launcher& one : launchers()) {
+    const auto gives = [&](const Scheduler* system) {
+      return system != nullptr && system->launcher == one.name;
+    };
+    std::vector<std::string_view> names = split(one.rank_variables, ' ');
+    for (const IdentityVariables& variables : one.identity) {
+      if (one.name == traits.name) continue;
+      if (gives(batch.scheduler) || gives(batch.outer))
+        traits.batch_identity.push_back(variables);
+      else
+        for (const std::string_view name : split(variables.names, ' ')) names.push_back(name);
+    }
+    for (std::string_view name : names) {
+      const bool prefix = name.ends_with('*');
+      if (prefix) name.remove_suffix(1);
+      if (!name.empty())
+        traits.conflicting.push_back({std::string(name), kWhy, true, false, prefix});
+    }
+  }
+}
+
 }  // namespace
 
 Error unknown_launcher(const std::string& wanted, std::string_view who) {
@@ -279,6 +304,17 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const World& worl
   if (launcher && launcher->launcher->uses_srun != nullptr)
     launcher->facts.uses_srun = launcher->launcher->uses_srun(world.env);
   return launcher;
+}
+
+LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request) {
+  LauncherTraits traits = launcher.launcher->traits;
+  add_identities(site.batch, traits);
+  traits.errors_elsewhere = redirects_errors(traits.name, request.launcher_args);
+  for (const Scheduler* other : site.batch.inherited)
+    if (!other->inherited_prefix.empty() && traits.name != other->launcher)
+      traits.conflicting.push_back({std::string(other->inherited_prefix),
+                                    std::string(other->inherited_why), true, false, true});
+  return traits;
 }
 
 std::optional<ChosenLauncher> launcher_for_many_nodes(const World& world) {

@@ -39,6 +39,9 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const World& worl
                                        const std::string& preferred, const MpiLibrary& mpi,
                                        bool must_exist);
 
+/// The launcher's traits, and what this job adds to them.
+LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request);
+
 /// `usage` for a name that no launcher has; `who` begins the message.
 Error unknown_launcher(const std::string& wanted, std::string_view who);
 

@@ -19,6 +19,7 @@
 #include "world/later.h"
 #include "world/node.h"
 #include "world/programs.h"
+#include "world/share.h"
 #include "world/stage_choice.h"
 #include "world/time_limit.h"
 
@@ -134,43 +135,6 @@ Result<Means> find_means(const std::shared_ptr<const Request>& shared, const Wor
   return means;
 }
 
-// Names that other launchers and batch systems give their tasks: set for each rank where such a batch system's job is
-// the allocation, else removed where this process has inherited them.
-void add_identities(const BatchJob& batch, LauncherTraits& traits) {
-  constexpr const char* kWhy = "of another launch; programs would take it for this rank's";
-  for (const Launcher& one : launchers()) {
-    const auto gives = [&](const Scheduler* system) {
-      return system != nullptr && system->launcher == one.name;
-    };
-    std::vector<std::string_view> names = split(one.rank_variables, ' ');
-    for (const IdentityVariables& variables : one.identity) {
-      if (one.name == traits.name) continue;
-      if (gives(batch.scheduler) || gives(batch.outer))
-        traits.batch_identity.push_back(variables);
-      else
-        for (const std::string_view name : split(variables.names, ' ')) names.push_back(name);
-    }
-    for (std::string_view name : names) {
-      const bool prefix = name.ends_with('*');
-      if (prefix) name.remove_suffix(1);
-      if (!name.empty())
-        traits.conflicting.push_back({std::string(name), kWhy, true, false, prefix});
-    }
-  }
-}
-
-// The launcher's traits, and what this job adds to them.
-LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request) {
-  LauncherTraits traits = launcher.launcher->traits;
-  add_identities(site.batch, traits);
-  traits.errors_elsewhere = redirects_errors(traits.name, request.launcher_args);
-  for (const Scheduler* other : site.batch.inherited)
-    if (!other->inherited_prefix.empty() && traits.name != other->launcher)
-      traits.conflicting.push_back({std::string(other->inherited_prefix),
-                                    std::string(other->inherited_why), true, false, true});
-  return traits;
-}
-
 // Where LD_LIBRARY_PATH has the libraries that conditions of the profile's rules name.
 std::map<std::string, std::string> find_libraries(const Profile* profile, const World& world) {
   constexpr std::string_view kGroup = "library.";
@@ -273,13 +237,25 @@ Result<Made> complete(const Means& means) {
   return made;
 }
 
+// The same, and what it has in common with other launches; steps that have nothing in common run side by side.
+Result<Made> complete_beside(const std::vector<RunningLaunch>& others, Means& means) {
+  Result<Made> made = complete(means);
+  if (!made || others.empty()) return made;
+  Shared shared = compare_launches(launch_of(made->plan, ""), others, *means.launcher.launcher);
+  means.input.beside = std::move(shared.beside);
+  if (!means.input.beside.empty()) made = complete(means);
+  if (made) std::ranges::move(shared.diagnostics, std::back_inserter(made->diagnostics));
+  return made;
+}
+
 // Patterns of variables of other launches, which a job may have that runs a printed script.
 std::vector<std::string> foreign_variables(const Site& site, const LauncherTraits& launcher,
                                            const Plan& plan) {
   std::vector<std::string> patterns;
   if (site.batch.scheduler == nullptr)
     for (const LauncherTraits::ConflictingVariable& one : launcher.conflicting)
-      if (!one.shapes_step || plan.placement.gpu_view != "launcher")
+      if (one.beside.empty() && one.without.empty() &&
+          (!one.shapes_step || plan.placement.gpu_view != "launcher"))
         patterns.push_back(one.name + (one.prefix ? "*" : ""));
   return patterns;
 }
@@ -299,6 +275,7 @@ Prepared assembled(const Means& means, Made made) {
   prepared.container = std::move(made.container);
   prepared.argv = std::move(made.argv);
   prepared.port_lock = means.port_lock;
+  prepared.job = job_of(means.site.facts);
   prepared.foreign = foreign_variables(means.site, means.input.launcher, prepared.plan);
   return prepared;
 }
@@ -322,6 +299,8 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
   if (!site) return site.error();
   const Status inside = check_allocation(request, *world, *site, purpose, diagnostics);
   if (!inside) return inside.error();
+  const std::vector<RunningLaunch> others = other_launches(*world, *site);
+  if (request.free) keep_free_hosts(request, others, *site);
   Result<ChosenStage> stage = find_stage(request, *site, *world);
   if (!stage) return stage.error();
   std::optional<Result<Means>> found;
@@ -335,12 +314,16 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
   if (!node) return node.error();
   const auto means = std::make_shared<Means>(**std::move(found));
   means->world = world;
+  if (const Status free =
+          request.free ? keep_free_cores(others, *site, *node, means->input) : Done{};
+      !free)
+    return free.error();
   means->input =
       planned_at(*site, *std::move(node), *world, means->launcher, std::move(means->input));
   means->input.env = staged_environment(world->env, stage->stage);
   if (const Status part = ask_for_part(world->made_up(), means->input); !part) return part.error();
   means->site = *std::move(site);
-  Result<Made> made = complete(*means);
+  Result<Made> made = complete_beside(others, *means);
   if (!made) return made.error();
   const Plan& plan = made->plan;
   if (stage->choice) made->plan.explanation.choices.push_back(*std::move(stage->choice));
@@ -349,6 +332,7 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
                  "--stage copy"};
   std::ranges::copy(made->diagnostics, std::back_inserter(diagnostics));
   check_program(request, plan, diagnostics);
+  check_own_mask(request, plan, *world, diagnostics);
   check_mpi(means->mpi, means->launcher, request, *world, plan, diagnostics);
   check_address(plan, request, *world, purpose, diagnostics);
   Prepared prepared = assembled(*means, *std::move(made));

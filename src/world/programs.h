@@ -29,4 +29,9 @@ std::vector<std::string> agent_command(const std::vector<std::string>& typed,
 /// `python -m` and others that exec.
 void check_program(const Request& request, const Plan& plan, Diagnostics& diagnostics);
 
+/// "program-sets-devices": a script of the command sets a device mask from the local rank, and so takes other devices
+/// than those beside the ranks' cores.
+void check_own_mask(const Request& request, const Plan& plan, const World& world,
+                    Diagnostics& diagnostics);
+
 }  // namespace hpclaunch::job

@@ -15,6 +15,7 @@
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "world/activate.h"
+#include "world/directives.h"
 #include "world/site.h"
 
 namespace hpclaunch::job {
@@ -239,6 +240,7 @@ Status make_directives(Draft& draft) {
   if (draft.prepared)
     for (const std::string& directive : draft.prepared->plan.launch.batch) {
       if (!draft.options.memory.empty() && directive.starts_with(memory)) continue;
+      if (is_replaced(draft.system->name, directive, draft.options.batch)) continue;
       draft.directives.push_back(directive);
       const Setting* choice =
           draft.prepared->plan.find_choice("batch " + directive.substr(0, directive.find('=')));
@@ -261,7 +263,7 @@ Status make_directives(Draft& draft) {
           ErrorKind::invalid,
           fmt::format("the directive \"{}\" has a control character", render::printable(directive)),
           "change the rule of the profile"};
-  return Done{};
+  return check_directives(*draft.system, draft.directives);
 }
 
 // In lines of a page's width.

@@ -103,6 +103,7 @@ World this_world(EnvSnapshot env) {
   world.outward_address = sys::outward_address;
   world.ephemeral_ports = sys::ephemeral_ports;
   world.claim_port = sys::claim_port;
+  world.running_launches = running_launches;
   world.clock = [] { return static_cast<long long>(sys::wall_clock()); };
   world.affinity = sys::affinity;
   world.probe_node = [](double seconds, const std::function<void()>& meanwhile) {
@@ -174,6 +175,7 @@ World made_up_world(std::shared_ptr<const Profile> profile, const CaseWorld& sai
                         const std::string&) -> Result<sys::PortClaim> {
     return sys::PortClaim{candidates.front()};
   };
+  world.running_launches = [] { return std::vector<RunningLaunch>(); };
   world.clock = [] { return kNoon; };
   world.affinity = [] { return std::string(); };
   world.probe_node = [](double, const std::function<void()>&) -> Result<LiveNode> {

@@ -179,6 +179,34 @@ TEST_CASE("loopback is no interface between nodes", "[check]") {
   CHECK_FALSE(on(2, ""));
 }
 
+TEST_CASE("an interface that leaves the fabric out is named", "[check]") {
+  const auto on = [](int nodes, const std::string& assignment, const char* kind = "slingshot") {
+    Plan plan = plan_of({});
+    plan.hosts.names = {"n0"};
+    if (nodes > 1) plan.hosts.names.push_back("n1");
+    plan.placement.layout = {NodeRun{0, nodes}};
+    Topology node = cores(64);
+    for (const char* name : {"hsn0", "hsn1"}) {
+      Nic nic;
+      nic.name = name;
+      nic.kind = kind;
+      node.nics.push_back(nic);
+    }
+    return finds(plan, EnvSnapshot{{assignment}}, "interface-slow", node);
+  };
+  CHECK(on(2, "NCCL_SOCKET_IFNAME=eth0"));
+  CHECK(on(2, "NCCL_SOCKET_IFNAME==eth0,eth1"));
+  CHECK(on(2, "GLOO_SOCKET_IFNAME=eth0"));
+  for (const char* sound :
+       {"NCCL_SOCKET_IFNAME=hsn", "NCCL_SOCKET_IFNAME=eth0,hsn1", "NCCL_SOCKET_IFNAME==hsn1",
+        "NCCL_SOCKET_IFNAME=^lo,docker", "GLOO_SOCKET_IFNAME=hsn0,hsn1", "NCCL_SOCKET_IFNAME="}) {
+    INFO(sound);
+    CHECK_FALSE(on(2, sound));
+  }
+  CHECK_FALSE(on(1, "NCCL_SOCKET_IFNAME=eth0"));
+  CHECK_FALSE(on(2, "NCCL_SOCKET_IFNAME=eth1", "ethernet"));
+}
+
 TEST_CASE("a list of helper threads that cannot be meant", "[check]") {
   const auto finds_in = [](const char* list, const char* rule) {
     Plan plan = plan_of({});
@@ -218,7 +246,7 @@ TEST_CASE("helper threads are on CPUs of the node, and on no sibling of a rank's
   CHECK(found("HOROVOD_THREAD_AFFINITY=1-2", "list-invalid") ==
         "HOROVOD_THREAD_AFFINITY=\"1-2\" has a range, and Horovod reads the first number only");
   CHECK(found("HOROVOD_THREAD_AFFINITY=auto", "list-invalid") ==
-        "HOROVOD_THREAD_AFFINITY=\"auto\" is no list of CPUs");
+        "HOROVOD_THREAD_AFFINITY=\"auto\" is not a list of CPUs");
 }
 
 TEST_CASE("engines are named for each device of ranks", "[check]") {

@@ -557,6 +557,19 @@ TEST_CASE("facts of nodes", "[compare][nodes]") {
     job.facts(0).master_resolves = {"127.0.1.1"};
     CHECK(job.only().what.severity == Severity::warning);
   }
+  SECTION("the node's own name is loopback") {
+    job.facts(2).host_resolves = {"127.0.1.1"};
+    CHECK(job.only().what.id == "host-name");
+    CHECK(job.only().what.severity == Severity::warning);
+    CHECK(job.only().found == "loopback: 127.0.1.1");
+    CHECK(job.only().what.fix == "--set GLOO_SOCKET_IFNAME=eth0");
+    job.rank(8).values["GLOO_SOCKET_IFNAME"] = "eth0";
+    CHECK(job.only().what.severity == Severity::note);
+  }
+  SECTION("the node's own name leads to others too") {
+    job.facts(2).host_resolves = {"127.0.1.1", "10.0.0.3"};
+    CHECK(job.compared().differences.empty());
+  }
   SECTION("it is another machine") {
     for (int node = 0; node < 4; ++node) job.facts(node).master_resolves = {"10.0.0.99"};
     CHECK(job.only().found == "10.0.0.99");

@@ -172,7 +172,7 @@ GPU_NODE = {"name": "n", "packages": 2, "cores_per_numa": 8, "threads_per_core":
 OPTIONS = {
     "--ranks": (["3"], "same"), "--nodes": (["2"], "same"), "--ranks-per-node": (["2"], "same"), "--ranks-per-device": (["2"], "same"),
     "--mps": (["off"], "same"), "--devices-per-rank": (["2"], "same"), "--cpus-per-rank": (["2"], "same"), "--threads-per-core": (["1"], "same"),
-    "--oversubscribe": ([], "same"), "--hostfile": (["h"], "holds", {"files": {"h": "a\nb\n"}}), "--het-group": (["1"], "same"),
+    "--cpu-bind": (["0-1:2-3:16-17:18-19"], "same"), "--oversubscribe": ([], "same"), "--free": ([], "same"), "--hostfile": (["h"], "holds", {"files": {"h": "a\nb\n"}}), "--het-group": (["1"], "same"),
     "--topology": (["/x.json"], "--topology"), "--bind-via": (["shim"], "same"), "--profile": (["site"], "holds"), "--stack": (["b"], "same"),
     "--node-type": (["n"], "same"), "--device-mode": (["half"], "has no device modes"), "--gpu-view": (["all"], "same"), "--local-rank": (["node"], "same"),
     "--module": (["m/1"], "holds"), "--module-use": (["/m"], "holds"), "--conda": (["c"], "--conda c"), "--venv": (["v"], "holds", {"files": ["/v/pyvenv.cfg"]}),

@@ -100,6 +100,14 @@ class Lint(Test):
                 ("ranks-too-many", "srun -N 2 -n 9 --ntasks-per-node=4 x", "srun -N 2 -n 8 --ntasks-per-node=4 x"),
                 ("several-addresses", "export MASTER_ADDR=$(hostname -I)\nsrun x", "export MASTER_ADDR=$(hostname -I | cut -d' ' -f1)\nsrun x"),
                 ("tasks-contradict", "#SBATCH -n 9\nsrun x", "#SBATCH -n 8\nsrun x"),
+                ("options-exclude", "#SBATCH --mem=4G\n#SBATCH --mem-per-cpu=1G\nsrun x", "#SBATCH --mem=4G\nsrun --mem-per-cpu=1G x"),
+                ("options-exclude", "#SBATCH --cpus-per-gpu=2 --gpus=2\nsrun -c 2 x", "#SBATCH --cpus-per-gpu=2 --gpus=2\nsrun x"),
+                ("options-exclude", "#SBATCH --gpus=2\nsrun --ntasks-per-gpu=2 --ntasks-per-node=4 x", "#SBATCH --gpus=2\nsrun --ntasks-per-node=4 x"),
+                ("options-exclude", "#SBATCH --gres=gpu:2 --gpus-per-node=2\nsrun x", "#SBATCH --gres=nic:2 --gpus-per-node=2\nsrun x"),
+                ("option-needs", "#SBATCH --mem-per-gpu=8G\nsrun x", "#SBATCH --mem-per-gpu=8G --gres=gpu:2\nsrun x"),
+                ("option-needs", "srun -m arbitrary x", "export SLURM_HOSTFILE=hosts\nsrun -m arbitrary x"),
+                ("submit-in-job", "srun x\nsbatch next.sh", "srun x\nunset ${!SLURM_@}\nsbatch next.sh"),
+                ("mask-from-local-rank", "export CUDA_VISIBLE_DEVICES=$PMI_LOCAL_RANK\nx", "export CUDA_VISIBLE_DEVICES=$((3 - PMI_LOCAL_RANK))\nx"),
                 ("slow-setting", "export NCCL_P2P_DISABLE=1\nsrun x", "export NCCL_P2P_DISABLE=0\nsrun x"),
                 ("debug-setting", "export CUDA_LAUNCH_BLOCKING=1\nsrun x", "export CUDA_LAUNCH_BLOCKING=0\nsrun x"),
                 ("harmful-setting", "export FI_MR_CACHE_MONITOR=memhooks\nsrun x", "export FI_MR_CACHE_MONITOR=kdreg2\nsrun x"),
@@ -117,6 +125,17 @@ class Lint(Test):
         self.assertIn("environment-on-home", self.codes(many % "$HOME"))
         self.assertNotIn("environment-on-home", self.codes(many % "$SCRATCH"))
         self.assertIn("other-system", self.codes("#!/bin/bash\n#PBS -l select=2\nsrun x\n"))
+        self.assertIn("options-exclude", self.codes("#!/bin/bash\n#PBS -l select=2\n#PBS -l ncpus=8\nmpiexec -n 2 x\n"))
+
+    def test_components_of_a_heterogeneous_job_are_apart(self):
+        text = "#!/bin/bash\n#SBATCH --mem=4G\n#SBATCH hetjob\n#SBATCH --mem-per-cpu=1G\nsrun x\n"
+        self.assertNotIn("options-exclude", self.codes(text))
+        self.assertIn("options-exclude", self.codes(text.replace("#SBATCH hetjob\n", "")))
+
+    def test_the_version_from_which_two_options_exclude_each_other(self):
+        one, = [one for one in self.findings("#!/bin/bash\n#SBATCH --gres=gpu:2 --gpus-per-node=2\nsrun x\n") if one["code"] == "options-exclude"]
+        self.assertEqual((one["severity"], one["message"]), ("warning", "--gres=gpu:2 and --gpus-per-node=2 exclude each other: sbatch from version "
+                                                             "26.05 on refuses them"))
 
     def test_faults_of_copied_scripts(self):
         """As in public repositories: lines between the first line and a launch, wrong and right."""

@@ -289,6 +289,7 @@ class Address(Outside):
                               ("fe80::1%eth0", "address-link-local"), ("FE80::1", "address-link-local"), ("169.254.1.1", "address-link-local")):
             with self.subTest(address):
                 self.all_of(address, *words, rule=rule)
+        self.all_of("198.51.100.2", *words, rule="address-elsewhere")  # a node of the job, and not rank 0's
 
     def test_one_node(self):
         words = ("-n", "2", "--oversubscribe")

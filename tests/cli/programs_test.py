@@ -156,6 +156,36 @@ def elf(*needed):
     return head + load + dyn + dynamic + strings
 
 
+class OwnMasks(Test):
+    """Scripts that choose their device by the local rank. Polaris numbers its GPUs against its cores."""
+
+    def says(self, text, *words, profile="polaris", name="set_gpu.sh"):
+        path = self.file(name, text.encode(), 0o755)
+        program = ["python3", path] if name.endswith(".py") else [path, "python3", "train.py"]
+        done = hpclaunch("run", "--dry-run", "--force", "--profile", profile, "-N", "2", *words, "--", *program)
+        return done.err if "program-sets-devices" in done.err else ""
+
+    def test_a_wrapper(self):
+        text = "#!/bin/bash\nexport CUDA_VISIBLE_DEVICES=%s\nexec \"$@\"\n"
+        said = self.says(text % "$PMI_LOCAL_RANK")
+        for part in ("set_gpu.sh sets CUDA_VISIBLE_DEVICES from the local rank (line 2)", "rank 0 takes device 0, and device 3 is beside its cores",
+                     "--gpu-view own"):
+            self.assertIn(part, said)
+        self.assertEqual(self.says(text % "$((3 - PMI_LOCAL_RANK))"), "")
+        self.assertEqual(self.says(text % "0,1,2,3"), "")
+        self.assertEqual(self.says(text % "$PMI_LOCAL_RANK", profile="jupiter"), "")  # numbered as the cores
+
+    def test_by_another_variable(self):
+        text = "#!/bin/bash\nnum_gpus=4\ngpu=%s\nexport CUDA_VISIBLE_DEVICES=$gpu\nexec \"$@\"\n"
+        self.assertIn("line 4", self.says(text % "$((PALS_LOCAL_RANKID % num_gpus))"))
+        self.assertEqual(self.says(text % "$((${num_gpus} - 1 - ${PMI_LOCAL_RANK} % ${num_gpus}))"), "")  # the site's own script
+
+    def test_in_python(self):
+        text = 'import os\nos.environ["CUDA_VISIBLE_DEVICES"] = os.environ["PMI_LOCAL_RANK"]\n'
+        self.assertIn("(line 2)", self.says(text, name="train.py"))
+        self.assertEqual(self.says("# " + text.replace("\nos", "\n# os"), name="train.py"), "")
+
+
 class Mpi(Test):
     """Which library a program is linked with, and the launcher that fits."""
 

@@ -235,6 +235,14 @@ class Options(Script):
         text = self.script("--profile", "clariden", "--constraint", "thp_never&nvidia_vboost_enabled", "-A", "g123")
         self.assertIn('#SBATCH -C "thp_never&nvidia_vboost_enabled"\n', text)
 
+    def test_what_excludes_a_directive_replaces_it(self):
+        """--mem-per-cpu for the profile's memory; two that exclude each other were both typed."""
+        text = self.script("--profile", "narval", "-N", "1", "-A", "me", "--batch=--mem-per-cpu=4G")
+        self.assertEqual(re.findall(r"#SBATCH (--mem\S*)", text), ["--mem-per-cpu=4G"])
+        for words, says in ((["--batch=--mem-per-cpu=4G", "--batch=--mem-per-gpu=30G"], "sbatch refuses --mem-per-cpu=4G together with --mem-per-gpu=30G"),
+                            (["--batch=--gpus-per-socket=1"], "--gpus-per-socket=1 needs --sockets-per-node or --extra-node-info")):
+            self.refused(2, "script", "--scheduler", "slurm", "--profile", "none", *words, "--", "true", env=HERE, says=[says])
+
     def test_values_that_no_directive_takes(self):
         for option in ("-A", "-q", "--name", "--output", "--constraint"):
             for bad in ("a\nb", "$HOME/x", 'a"b', "a`b`", "it's"):

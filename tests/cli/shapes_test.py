@@ -109,26 +109,77 @@ class Lists(Shapes):
     def test_a_list_of_cpus_that_does_not_fit_is_named(self):
         twelve = ":".join("%d-%d" % (first, first + 3) for first in [*range(4, 28, 4), *range(56, 80, 4)])
         self.assertNotIn("CPU_BIND", self.said(dict(self.MODULE, CPU_BIND="verbose,list:" + twelve)))
-        for value, severity, why in (("garbage", "warning", '"garbage" is no list of CPUs'), ("list:", "warning", '"" is no list of CPUs'),
-                                     ("depth", "warning", '"depth" is no list of CPUs'), ("list:" + twelve.replace("4-7", "0-3"), "warning", "CPU 0 cannot be used on this node"),
+        for value, severity, why in (("garbage", "warning", '"garbage" is not a list of CPUs'), ("list:", "warning", '"" is not a list of CPUs'),
+                                     ("depth", "warning", '"depth" is not a list of CPUs'), ("list:" + twelve.replace("4-7", "0-3"), "warning", "CPU 0 is reserved for the system: "),
                                      ("list:" + twelve.replace("4-7", "4-8"), "warning", "CPU 8 would be two ranks'"),
                                      ("list:" + twelve.replace("76-79", "300"), "warning", "CPU 300 cannot be used on this node"),
                                      ("list:1-4:5-8", "note", "it has the CPUs of 2 ranks, and a node has 12")):
             with self.subTest(value=value):
                 text = self.said(dict(self.MODULE, CPU_BIND=value))
                 self.assertIn("%s: ignoring CPU_BIND=" % severity, text)
-                self.assertIn("%s [list-ignored]" % why, text)
+                self.assertRegex(text, re.escape(why) + r".* \[list-ignored\]")
         self.assertIn("it has the CPUs of 12 ranks, and a node has 6 [list-ignored]", self.said(dict(self.MODULE, CPU_BIND="list:" + twelve), "--ppn", "6"))
-        self.assertIn("it is for one device per rank [list-ignored]",
+        self.assertIn("it has the CPUs of 12 ranks, and a node has 1 [list-ignored]",
                       self.said(dict(self.MODULE, CPU_BIND="list:" + twelve), "--ppn", "1", "--devices-per-rank", "12"))
         self.assertNotIn("list-ignored", self.said(self.MODULE))
+
+    def test_a_list_decides_what_follows_from_cores(self):
+        """On every stack and every site, typed or exported, in the notation of any launcher."""
+        for words, env in ((["--cpu-bind", "1-6:53-60"], {}), ([], {"CPU_BIND": "verbose,list:1-6:53-60"}),
+                           (["--cpu-bind", "mask_cpu:7e,0x1fe0000000000000"], {"CPU_BIND": "list:7:8"})):
+            for stack in ("plain", "frameworks-2025.0"):
+                with self.subTest(words=words, env=env, stack=stack):
+                    done = self.ok(hpclaunch("plan", "--profile", "aurora", "-N", "1", "--ppn", "2", "--stack", stack, "--json", *words,
+                                             "--set", "CCL_WORKER_COUNT=1", "--", "/bin/true", env=clean_env(**env)))
+                    plan = json.loads(done.out)
+                    ranks = plan["classes"][0]["ranks"]
+                    self.assertEqual([(rank["cpus"], rank["cores"], rank["device"] // 3) for rank in ranks], [("1-6", 6, 0), ("53-60", 8, 1)])
+                    self.assertIn("list:1-6:53-60", plan["argv"])
+
+    def test_a_list_keeps_helper_threads_off_the_cores_of_ranks(self):
+        """The stack of 2024 gives oneCCL's workers a core beside the rank's, and Horovod's thread one of its own."""
+        lists = ["%d-%d" % (first + 2, first + 5) for first in [*range(0, 48, 8), *range(52, 100, 8)]]
+        done = self.ok(hpclaunch("plan", "--profile", "aurora", "-N", "1", "--ppn", "12", "--stack", "frameworks-2024", "--cpu-bind", ":".join(lists), "--json", "--", "/bin/true"))
+        set_to = {one["name"]: one["history"][-1]["value"] for one in json.loads(done.out)["env"]}
+        used = [cpus_of(one) for one in lists]
+        workers = [int(one) for one in set_to["CCL_WORKER_AFFINITY"].split(",")]
+        self.assertEqual(len(set(workers)), 12)
+        for rank, worker in enumerate(workers):
+            self.assertNotIn(worker, set().union(*used))
+            self.assertEqual(worker > 51, rank > 5, "on the rank's package")
+        self.assertEqual([int(one) for one in set_to["HOROVOD_THREAD_AFFINITY"].split(",")], [max(one) for one in used])
+
+    def test_a_typed_list_that_does_not_fit_is_refused(self):
+        for text, words, says in (("depth", [], '"depth" is not a list of CPUs'), ("1-4", [], "it has the CPUs of 1 rank, and a node has 2"),
+                                  ("0-3:8-11", [], "CPU 0 is reserved for the system"), ("1-4:3-8", [], "CPUs 3-4 would be two ranks'"),
+                                  ("1-4:900", [], "CPU 900 cannot be used on this node"), ("1-4:5-8", ["--cpus-per-rank", "4"], "--cpus-per-rank decides"),
+                                  ("1-4:5-8", ["--bind-via", "none"], "--bind-via none leaves ranks unbound")):
+            with self.subTest(text=text):
+                done = hpclaunch("plan", "--profile", "aurora", "-N", "1", "--ppn", "2", "--cpu-bind", text, *words, "--", "/bin/true")
+                self.assertEqual(done.status, 2, str(done))
+                self.assertIn("--cpu-bind %s: %s" % (text, says), done.err)
+        self.ok(hpclaunch("plan", "--profile", "aurora", "-N", "1", "--ppn", "2", "--cpu-bind", "1-4:3-8", "--oversubscribe", "--", "/bin/true"))
+
+    def test_the_last_node_takes_the_first_lists(self):
+        plan = json.loads(self.ok(hpclaunch("plan", "--profile", "aurora", "-N", "2", "-n", "3", "--ppn", "2", "--launcher", "hydra", "--cpu-bind", "1-4:53-56", "--json", "--", "/bin/true")).out)
+        self.assertEqual([[rank["cpus"] for rank in one["ranks"]] for one in plan["classes"]], [["1-4", "53-56"], ["1-4"]])
+
+    def test_a_list_where_granted_cores_are_not_known(self):
+        job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NNODES": "2", "SLURM_JOB_NUM_NODES": "2", "SLURM_TASKS_PER_NODE": "1(x2)",
+               "SLURM_JOB_CPUS_PER_NODE": "2,4"}
+        words = ("--profile", "none", "--ppn", "1", "--topology", machine("documented/dgx-h100.xml"), "--", "/bin/true")
+        why = "the job has part of each node, and which CPUs these are is not known"
+        self.assertIn("ignoring CPU_BIND=\"0\": " + why, self.ok(hpclaunch("plan", *words, env=clean_env(CPU_BIND="0", **job))).err)
+        done = hpclaunch("plan", "--cpu-bind", "0", *words, env=clean_env(**job))
+        self.assertEqual(done.status, 2, str(done))
+        self.assertIn("--cpu-bind 0: " + why, done.err)
 
     def test_lists_of_helpers_against_the_node(self):
         workers = "42,43,44,45,46,47,94,95,96,97,98,%d"
         self.assertNotIn("CCL_WORKER_AFFINITY", self.said({"CCL_WORKER_AFFINITY": workers % 99}))
         self.assertIn("CCL_WORKER_AFFINITY names CPU 250, which the node does not have [list-invalid]", self.said({"CCL_WORKER_AFFINITY": workers % 250}))
         self.assertIn("puts 1 of 12 threads of oneCCL on cores of ranks [helper-cores]", self.said({"CCL_WORKER_AFFINITY": workers % 108}))
-        self.assertIn('HOROVOD_THREAD_AFFINITY="some" is no list of CPUs [list-invalid]', self.said({"HOROVOD_THREAD_AFFINITY": "some"}))
+        self.assertIn('HOROVOD_THREAD_AFFINITY="some" is not a list of CPUs [list-invalid]', self.said({"HOROVOD_THREAD_AFFINITY": "some"}))
 
     def test_engines_against_the_node(self):
         def pairs(devices, engines=2):

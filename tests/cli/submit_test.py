@@ -28,7 +28,7 @@ echo "$(basename "$0") $*" >> "$STATE/calls"
 FAKES = {
     "qsub": 'cat > "$STATE/script"; answer qsub',
     "qstat": 'answer qstat',
-    "sbatch": 'cat > "$STATE/script"; answer sbatch',
+    "sbatch": 'cat > "$STATE/script"; env > "$STATE/env"; answer sbatch',
     "scontrol": 'answer scontrol',
     "sacct": 'answer sacct',
     "squeue": '[ ! -e "$STATE/squeue.1" ] || answer squeue',
@@ -92,6 +92,15 @@ class HandIn(Submit):
                     self.assertEqual([done.out, done.err], [script.out, script.err])
         self.refused(125, "submit", "--dry-run", "--profile", "aurora", "--ppn", "999", "--", "true", env=self.env)
         self.assertFalse(os.path.exists(os.path.join(self.state, "calls")))
+
+    def test_inside_a_job_the_new_one_inherits_nothing_of_slurm(self):
+        self.answers("sbatch", "77")
+        self.env.update(SLURM_NTASKS="8", SLURM_MEM_PER_CPU="256", SLURM_CONF="/etc/slurm.conf", SRUN_CPUS_PER_TASK="4", SBATCH_QOS="mine", MINE="1")
+        self.submit("slurm")
+        with open(os.path.join(self.state, "env")) as file:
+            names = {line.split("=")[0] for line in file}
+        self.assertEqual(names & {"SLURM_NTASKS", "SLURM_MEM_PER_CPU", "SRUN_CPUS_PER_TASK"}, set())
+        self.assertLessEqual({"SLURM_CONF", "SBATCH_QOS", "MINE"}, names)
 
     def test_what_the_system_says(self):
         for text, hint in (("qsub: Account_Name is required to be set.", "-A PROJECT"), ("qsub: Resource: filesystems is required to be set.", "--filesystems"),

@@ -24,6 +24,7 @@ import ask
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.append(os.path.join(ROOT, "tests", "support"))
 import allowed  # noqa: E402
+import runtime  # noqa: E402
 MACHINES = os.path.join(ROOT, "tests", "machines")
 HOST = os.uname().nodename
 LIMIT = 300  # seconds; far above what any command here needs
@@ -57,6 +58,7 @@ def clean_env(**extra):
     env = {name: os.environ[name] for name in KEPT if name in os.environ}
     env["LC_ALL"] = "C"
     env["HPCLAUNCH_CPU_QUOTA"] = "none"  # a container that runs the tests may have one
+    env["XDG_RUNTIME_DIR"] = runtime.folder()
     env["RES_OPTIONS"] = "attempts:1 timeout:1"  # names of nodes that nobody knows: a name server that is silent costs 1 s, not 10
     env.update(extra)
     return {name: value for name, value in env.items() if value is not None}

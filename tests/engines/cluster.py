@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Virtual nodes on one machine, with a real Slurm on them.
 
-    cluster.py up N [--shape plain|real|gpu] [--mode namespaces|ports]   prints the line to `export`
+    cluster.py up N [--shape plain|real|gpu|real-gpu] [--mode namespaces|ports]   prints the line to `export`
     cluster.py exec NODE COMMAND...     runs it there; `login` is the node from which jobs are submitted
     cluster.py kill NODE                ends the node's slurmd; what runs on the node goes on
     cluster.py crash NODE               ends every process of the node at once, as a panic with a reboot does
@@ -19,7 +19,7 @@ Mode `ports`: where the kernel permits no namespaces. Several slurmd with a port
 Slurm alone, and programs see the machine's.
 
 Shapes: plain has 64 cores per node for Slurm and binds nothing, gpu the same with 4 GPUs that do not exist, real
-has this machine's CPUs and binds for true (task/affinity).
+has this machine's CPUs and binds for true (task/affinity), real-gpu also has the 4 GPUs.
 """
 import argparse
 import ctypes
@@ -42,6 +42,7 @@ NETWORK = "10.77"
 LOGIN_ADDRESS = NETWORK + ".255.254"
 READY_WITHIN = 300  # seconds; a cluster of 4 is up after 1
 DEVICES = 4
+BINDS, HAS_GPUS = ("real", "real-gpu"), ("gpu", "real-gpu")
 
 
 class Failed(Exception):
@@ -143,7 +144,7 @@ def slurm_conf(state, cores):
         "SlurmdSpoolDir=" + state.path("spool", "%n"), "SlurmctldPidFile=" + state.path("run", "slurmctld.pid"),
         "SlurmdPidFile=" + state.path("run", "slurmd-%n.pid"), "SlurmctldLogFile=" + state.path("log", "slurmctld"),
         "SlurmdLogFile=" + state.path("log", "slurmd-%n"), "ProctrackType=proctrack/linuxproc", "MpiDefault=none",
-        "TaskPlugin=task/" + ("affinity" if state.shape == "real" else "none"), "SwitchType=switch/none",
+        "TaskPlugin=task/" + ("affinity" if state.shape in BINDS else "none"), "SwitchType=switch/none",
         "JobAcctGatherType=jobacct_gather/none", "AccountingStorageType=accounting_storage/none",
         "SelectType=select/cons_tres", "SelectTypeParameters=CR_Core", "SchedulerType=sched/backfill",
         # Steps and jobs follow one another at once; a node that is silent for 10 s is down.
@@ -153,13 +154,13 @@ def slurm_conf(state, cores):
     ]
     if spaces:
         lines.append("SlurmdPort=%d" % (state.port + 1))
-    if state.shape == "gpu":
+    if state.shape in HAS_GPUS:
         lines.append("GresTypes=gpu")
     for i, node in enumerate(state.names):
         where = "NodeHostname=%s NodeAddr=%s" % (node, state.address(node)) if spaces else \
             "NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d" % (state.port + 1 + i)
         lines.append("NodeName=%s %s CPUs=%d RealMemory=4000 %sState=UNKNOWN"
-                     % (node, where, cores, "Gres=gpu:fake:%d " % DEVICES if state.shape == "gpu" else ""))
+                     % (node, where, cores, "Gres=gpu:fake:%d " % DEVICES if state.shape in HAS_GPUS else ""))
     lines.append("PartitionName=batch Nodes=%s Default=YES MaxTime=INFINITE State=UP" % ",".join(state.names))
     return "\n".join(lines) + "\n"
 
@@ -198,12 +199,12 @@ class Keeper:
         hosts += ["%s %s" % (self.state.address(node), node) for node in self.state.names]
         self.write("hosts", "\n".join(hosts) + "\n")
         gres = []
-        for i in range(DEVICES if self.state.shape == "gpu" else 0):
+        for i in range(DEVICES if self.state.shape in HAS_GPUS else 0):
             os.symlink("/dev/null", self.state.path("dev", "gpu%d" % i))
             gres.append("Name=gpu Type=fake File=%s Flags=nvidia_gpu_env" % self.state.path("dev", "gpu%d" % i))
         self.write("gres.conf", "\n".join(gres) + "\n")
         self.write("cgroup.conf", "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n")
-        cores = len(os.sched_getaffinity(0)) if self.state.shape == "real" else 64
+        cores = len(os.sched_getaffinity(0)) if self.state.shape in BINDS else 64
         self.write("slurm.conf", slurm_conf(self.state, cores))
         # Found on PATH by launchers that look for ssh, given by name to those that ask for one.
         self.write(os.path.join("bin", "ssh"), SSH % {"python": sys.executable, "cluster": os.path.abspath(__file__),
@@ -515,6 +516,8 @@ class Cluster:
         env = {"PATH": self.path("bin") + ":" + SYSTEM_PATH, "HOME": os.environ.get("HOME", "/"), "LANG": "C", "USER": "root",
                "SHELL": "/bin/sh", "TMPDIR": self.path("tmp"), "SLURM_CONF": self.path("slurm.conf"),
                "OMPI_MCA_orte_tmpdir_base": own_folder(self.path("tmp"))}
+        env["XDG_RUNTIME_DIR"] = self.path("tmp", "run-" + node)  # a node's own, as /run/user is
+        os.makedirs(env["XDG_RUNTIME_DIR"], 0o700, exist_ok=True)
         if not self.spaces and node != "login":
             env["HPCLAUNCH_TEST_NODE"] = node
         env.update(extra)
@@ -705,7 +708,7 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up")
     up.add_argument("nodes", type=int)
-    up.add_argument("--shape", choices=["plain", "real", "gpu"], default="plain")
+    up.add_argument("--shape", choices=["plain", "real", "gpu", "real-gpu"], default="plain")
     up.add_argument("--mode", choices=["namespaces", "ports"])
     commands.add_parser("down")
     execute = commands.add_parser("exec")

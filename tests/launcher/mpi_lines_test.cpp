@@ -358,7 +358,7 @@ TEST_CASE("each launcher's termination policy", "[launcher][termination]") {
 TEST_CASE("srun in a step shares its nodes with that", "[launcher][slurm]") {
   Plan plan = two_nodes();
   CHECK(head("slurm", plan).find("--overlap") == std::string::npos);
-  plan.launch.inside_step = true;
+  plan.launch.beside_steps = true;
   CHECK_THAT(head("slurm", plan), ContainsSubstring("\n--overlap\n"));
   plan.launch.launcher_args = {"--overlap"};
   const auto all = words(head("slurm", plan));

@@ -19,7 +19,7 @@ constexpr const char* kFull =
     R"("before":{"clock":0,"cpus":"0-3","variables":{"A":"e40c292c"}},)"
     R"("facts":{"online":"0-15","numa":"0,8","gpus":["0001:18:00.0","0000:18:00.0"],)"
     R"("fabrics":["mlx5_1","mlx5_0"],"interfaces":[{"up":true,"name":"eth0","addresses":["10.0.0.1"]},)"
-    R"({"up":false,"name":"ib0","addresses":[]}],"master":"n0","master_resolves":["10.0.0.9"],)"
+    R"({"up":false,"name":"ib0","addresses":[]}],"master":"n0","master_resolves":["10.0.0.9"],"host_resolves":["127.0.1.1"],)"
     R"("port":{"errno":98},"rooms":[{"path":"/tmp","errno":0,"free_bytes":123456789012},)"
     R"({"path":"/scratch","errno":13,"free_bytes":0}]}})";
 
@@ -46,6 +46,7 @@ RankReport full() {
   facts.interfaces = {{"eth0", true, {"10.0.0.1"}}, {"ib0", false, {}}};
   facts.master = "n0";
   facts.master_resolves = {"10.0.0.9"};
+  facts.host_resolves = {"127.0.1.1"};
   facts.port_problem = "Address already in use";
   facts.rooms = {{"/tmp", "", 123456789012ull}, {"/scratch", "Permission denied", 0}};
   report.facts = facts;

@@ -122,13 +122,41 @@ TEST_CASE("conflicting may be all names that begin alike", "[plan][conflicting]"
   CHECK(plan.find_env("PINS") == nullptr);
 }
 
+TEST_CASE("a variable may conflict only beside or without another one", "[plan][conflicting]") {
+  LauncherTraits::ConflictingVariable total{"TOTAL", "two numbers"};
+  total.beside = {"EACH"};
+  total.without = {"HAVE"};
+  const auto removed = [&](const std::vector<std::string>& env) {
+    PlanInput in = job(1, env);
+    in.launcher.conflicting = {total};
+    const Plan plan = plan_of(in);
+    return plan.find_env("TOTAL") != nullptr && setting(plan, "TOTAL").value() == Value(Unset{});
+  };
+  CHECK(removed({"TOTAL=1", "EACH=2", "HAVE=1"}));
+  CHECK(removed({"TOTAL=1"}));
+  CHECK_FALSE(removed({"TOTAL=1", "HAVE=1"}));
+}
+
+TEST_CASE("names of another launcher are set where this one has none", "[plan][identity]") {
+  PlanInput in = job(2, {"THEIR_RANK=7", "THEIR_SIZE=9"});
+  in.launcher.aliases = {{Identity::local_rank, "THEIR_RANK"},
+                         {Identity::local_size, "THEIR_SIZE"}};
+  in.launcher.conflicting = {{"THEIR_RANK", "of another launch"},
+                             {"THEIR_SIZE", "of another launch"}};
+  const Plan plan = plan_of(in);
+  CHECK(setting(plan, "THEIR_RANK").value() == Value(RankFact::local_rank));
+  CHECK(setting(plan, "THEIR_SIZE").value() == setting(plan, "LOCAL_WORLD_SIZE").value());
+  asked(in).agent = true;  // which is no rank
+  CHECK(setting(plan_of(in), "THEIR_RANK").value() == Value(Unset{}));
+}
+
 TEST_CASE("a shell inside a step is noticed", "[plan][step]") {
   const auto inside = [](const char* value) {
     PlanInput in = job(1, {std::string("STEP=") + value});
     in.launcher.step_var = "STEP";
     const Plan plan = plan_of(in);
-    CHECK((plan.find_choice("inside-step") != nullptr) == plan.launch.inside_step);
-    return plan.launch.inside_step;
+    CHECK((plan.find_choice("inside-step") != nullptr) == plan.launch.beside_steps);
+    return plan.launch.beside_steps;
   };
   CHECK(inside("0"));
   CHECK(inside("17"));
@@ -136,5 +164,5 @@ TEST_CASE("a shell inside a step is noticed", "[plan][step]") {
   CHECK_FALSE(inside("batch"));
   CHECK_FALSE(inside("4294967290"));  // the interactive step, which shares its nodes by itself
   PlanInput in = job(1, {"STEP=1"});
-  CHECK_FALSE(plan_of(in).launch.inside_step);
+  CHECK_FALSE(plan_of(in).launch.beside_steps);
 }

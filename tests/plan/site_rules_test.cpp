@@ -71,7 +71,7 @@ std::string lists(const std::vector<RankPlan>& ranks) {
 }
 
 std::string bound(const Binding& rule, const Topology& node, int ranks) {
-  const auto result = apply_binding(rule, node, ranks, {});
+  const auto result = apply_binding(rule, node, ranks);
   return result ? lists(*result) : "does not fit";
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("roles count from the rank or from its group", "[binding]") {
   const Topology node = machine(kTwoPackages);
   Binding binding = rule(0, 8, 2, 4);
   binding.roles = {{"horovod", true, 4, 0}, {"worker", false, 42, 1}};
-  const auto ranks = apply_binding(binding, node, 12, {});
+  const auto ranks = apply_binding(binding, node, 12);
   REQUIRE(ranks);
   std::string horovod;
   std::string worker;

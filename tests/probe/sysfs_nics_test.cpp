@@ -104,6 +104,27 @@ TEST_CASE("a cable's addresses may stand on a bond, a bridge or a VLAN", "[probe
   CHECK(names(none) == std::vector<std::string>{"ethernet ens0  up", "ethernet ens1  up"});
 }
 
+TEST_CASE("where no device carries an address, an interface of software does", "[probe][sysfs]") {
+  const Tree tree;
+  const std::string folder = "sys/devices/virtual/net/eth0";
+  tree.file(folder + "/type", "1");
+  tree.file(folder + "/operstate", "up");
+  tree.link("sys/class/net/eth0", folder);
+  const std::string bridge = "sys/devices/virtual/net/br0";
+  tree.file(bridge + "/type", "1");
+  tree.file(bridge + "/bridge/bridge_id", "8000.0");
+  tree.link("sys/class/net/br0", bridge);
+  const std::vector<Interface> addresses = {{"br0", true, {"10.9.0.1"}},
+                                            {"eth0", true, {"10.0.0.7"}}};
+  const Topology pod = probed(tree, "laptop-8.xml", addresses);
+  CHECK(names(pod) == std::vector<std::string>{"ethernet eth0  up"});
+  CHECK(pod.nics.at(0).addresses == std::vector<std::string>{"10.0.0.7"});
+  const std::string device = tree.pci("0000:01:00.0", "020000", "8086", "1563", 0, "", "ixgbe");
+  tree.net(device, "ens1", "1", "up", "10000");
+  CHECK(names(probed(tree, "laptop-8.xml", {{"ens1", true, {"10.0.0.8"}}, addresses[1]})) ==
+        std::vector<std::string>{"ethernet ens1  up"});
+}
+
 TEST_CASE("an interface that is down has no address, though its port works", "[probe][sysfs]") {
   const Tree tree;
   const std::string device = tree.pci("0000:41:00.0", "020700", "15b3", "101b", 0, "", "mlx5_core");

@@ -291,7 +291,6 @@ TEST_CASE("one thing wrong: its place, its message and what to type") {
        "is not one of rank, unit", ""},
       {binding(R"("spilt": true)"), "2:39", "unknown key \"spilt\"", "did you mean \"split\"?"},
       {binding(R"("split": "yes")"), "2:39", "expected true or false", ""},
-      {binding(R"("list": 7)"), "2:39", "expected a string", ""},
       {binding(R"("cores": "0", "at": [[1], 2])"), "2:65", "expected a list of bases", ""},
       {with(R"("bindings": ["b"])"), "2:14", "expected an object, found a string", ""},
       // templates

@@ -103,40 +103,8 @@ std::optional<std::vector<RankPlan>> bind_across(const Binding& rule, const Topo
 
 }  // namespace
 
-Result<std::vector<RankPlan>> ranks_of_list(std::string_view text, const Topology& node,
-                                            int ranks) {
-  const auto wrong = [](std::string why) { return Error{ErrorKind::invalid, std::move(why)}; };
-  const std::size_t mark = text.find("list:");
-  const std::string_view lists = text.substr(mark == std::string_view::npos ? 0 : mark + 5);
-  std::vector<RankPlan> result;
-  CpuSet taken;
-  for (const std::string_view one : split(lists, ':')) {
-    const Result<CpuSet> cpus = CpuSet::parse(one);
-    if (!cpus) return wrong(fmt::format("\"{}\" is no list of CPUs", shown(one)));
-    if (const CpuSet unusable = *cpus - node.allowed; !unusable.empty())
-      return wrong(fmt::format("{} cannot be used on this node", cpus_text(unusable)));
-    if (const CpuSet twice = taken & *cpus; !twice.empty())
-      return wrong(fmt::format("{} would be two ranks'", cpus_text(twice)));
-    taken |= *cpus;
-    RankPlan rank;
-    rank.cpus = *cpus;
-    describe_cpus(node, rank);
-    result.push_back(std::move(rank));
-  }
-  if (static_cast<int>(result.size()) != ranks)
-    return Error{ErrorKind::unsupported,
-                 fmt::format("it has the CPUs of {}, and a node has {}",
-                             counted(static_cast<long>(result.size()), "rank"), ranks)};
-  return result;
-}
-
 std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const Topology& node,
-                                                   int ranks, const Facts& facts) {
-  if (!rule.list.empty()) {
-    const Result<std::string> text = expand(rule.list, facts);
-    Result<std::vector<RankPlan>> listed = ranks_of_list(text ? *text : "", node, ranks);
-    return listed ? std::optional(*std::move(listed)) : std::nullopt;
-  }
+                                                   int ranks) {
   const std::vector<std::vector<int>> groups = groups_of(rule, node);
   const int count = static_cast<int>(groups.size());
   if (rule.across) return count == 0 ? std::nullopt : bind_across(rule, node, groups, ranks);

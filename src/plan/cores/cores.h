@@ -94,13 +94,14 @@ std::vector<Block> allocate_cores(const std::vector<LocalityGroup>& groups,
 // ---- binding.cpp: ranks on cores by a site's rule --------------------------------------------------
 
 /// The cores that a rule gives `ranks` ranks of one node, in rank order; nullopt when it does not fit: a
-/// count that its groups do not divide or its list does not have, cores that the node does not have, or one
-/// core for two ranks. `facts` are for Binding::list.
+/// count that its groups do not divide, cores that the node does not have, or one core for two ranks.
 std::optional<std::vector<RankPlan>> apply_binding(const Binding& rule, const Topology& node,
-                                                   int ranks, const Facts& facts);
+                                                   int ranks);
 
-/// "verbose,list:1-4:5-8": the CPUs of each rank, as --cpu-bind of PALS has them. Errors: `unsupported` for another
-/// number of ranks; `invalid` for what is no list, and for CPUs that cannot be used or are two ranks'.
-Result<std::vector<RankPlan>> ranks_of_list(std::string_view text, const Topology& node, int ranks);
+// ---- lists.cpp: ranks on the CPUs that somebody wrote down -------------------------------------------
+
+/// The CPUs of each rank as launchers' --cpu-bind has them: "verbose,list:1-4:5-8" (PALS; the words in front may be
+/// left out), "mask_cpu:0xf,0xf0", "map_cpu:0,8" (Slurm), "0xf,0xf0". Errors: `invalid` for any other text.
+Result<std::vector<CpuSet>> parse_cpu_lists(std::string_view text);
 
 }  // namespace hpclaunch

@@ -45,26 +45,6 @@ bool closer_without_rule(const PlanInput& input, const Units& units,
   return near && count_far(input.node, units, *near) == 0;
 }
 
-// The variable whose list of CPUs a rule takes; "" for a rule without.
-std::string list_variable(const Binding& rule) {
-  for (const std::string& fact : facts_in({rule.list, Template::Each::once, {}}))
-    if (fact.starts_with("env.")) return fact.substr(4);
-  return "";
-}
-
-// A rule that holds is not used. Where it would take a list that the user or a module exported, that is reported; a
-// list for other ranks is normal, as modules export one for all jobs.
-void pass_over(const PlanInput& input, const Binding& rule, std::string remark, const Error& why,
-               NodeRanks& result) {
-  result.remarks.push_back(std::move(remark));
-  const std::string name = list_variable(rule);
-  if (!name.empty())
-    result.reports.push_back(
-        {"list-ignored", why.kind == ErrorKind::invalid ? Severity::warning : Severity::note,
-         fmt::format("ignoring {}=\"{}\": {}", name, shown(input.env.get(name)), why.message),
-         fmt::format("unset {}, or export CPUs for as many ranks as a node has", name)});
-}
-
 // The last rule that holds and fits. What was typed about cores is stronger than any rule.
 void bind_by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
                   NodeRanks& result) {
@@ -72,23 +52,18 @@ void bind_by_rule(const PlanInput& input, Facts facts, const Units& units, int r
   const std::vector<Binding>& rules = input.profile->bindings;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (!holds(rule->when, facts)) continue;
-    std::optional<std::vector<RankPlan>> bound = apply_binding(*rule, input.node, ranks, facts);
+    std::optional<std::vector<RankPlan>> bound = apply_binding(*rule, input.node, ranks);
     const bool fits = bound && std::ranges::all_of(*bound, [&](const RankPlan& rank) {
                         return input.node.allowed.contains(rank.cpus);
                       });
     if (fits && (!result.rules.empty() || !closer_without_rule(input, units, *bound))) {
       result.rules.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
     } else if (fits) {
-      const std::string what = "match the devices of " + units.given;
-      pass_over(input, *rule, fmt::format("profile rule {} does not {}", rule->id, what),
-                {ErrorKind::unsupported, "it does not " + what}, result);
+      result.remarks.push_back(
+          fmt::format("profile rule {} does not match the devices of {}", rule->id, units.given));
     } else if (result.rules.empty()) {
-      const Result<std::string> list = expand(rule->list, facts);
-      const auto listed = ranks_of_list(list ? *list : "", input.node, ranks);
-      pass_over(input, *rule,
-                fmt::format("profile rule {} does not fit {} on this node", rule->id,
-                            counted(ranks, "rank")),
-                listed ? Error{} : listed.error(), result);
+      result.remarks.push_back(fmt::format("profile rule {} does not fit {} on this node", rule->id,
+                                           counted(ranks, "rank")));
     }
   }
   if (result.rules.empty()) return;
@@ -104,9 +79,8 @@ Topology threads_by_rule(const PlanInput& input, Facts facts, const Units& units
   const std::vector<Binding>& rules = input.profile->bindings;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (!holds(rule->when, facts)) continue;
-    pass_over(input, *rule, fmt::format("profile rule {} is for one device per rank", rule->id),
-              {ErrorKind::unsupported, "it is for one device per rank"}, result);
-    if (rule->list.empty()) return rule->siblings ? input.node : first_threads(input.node, 1);
+    result.remarks.push_back(fmt::format("profile rule {} is for one device per rank", rule->id));
+    return rule->siblings ? input.node : first_threads(input.node, 1);
   }
   return input.node;
 }
@@ -163,7 +137,7 @@ void report_idle(const Topology& node, const Units& units, NodeRanks& placed) {
 
 // By a rule of the profile, else by locality. Errors: as match_units().
 Result<NodeRanks> assign_cores(const PlanInput& input, const Facts& facts, const Units& units,
-                               int ranks) {
+                               int ranks, int most) {
   const bool typed = input.request->cores_per_rank.has_value();
   const bool by_profile = input.profile != nullptr && !typed;
   NodeRanks result;
@@ -172,7 +146,9 @@ Result<NodeRanks> assign_cores(const PlanInput& input, const Facts& facts, const
     node = threads_by_rule(input, facts, units, result);
   else if (by_profile)
     bind_by_rule(input, facts, units, ranks, result);
-  if (!result.rules.empty()) return result;
+  Result<bool> listed = bind_by_list(input, units, ranks, most, result);
+  if (!listed) return listed.error();
+  if (*listed || !result.rules.empty()) return result;
   Result<NodeRanks> matched =
       match_units(node, units,
                   {ranks, input.request->cores_per_rank.value_or(0), input.request->oversubscribe,
@@ -186,18 +162,33 @@ Result<NodeRanks> assign_cores(const PlanInput& input, const Facts& facts, const
   return matched;
 }
 
+// Ranks of a launch that leaves the rest to others: as many as would use all devices, as far as there are cores.
+int ranks_beside(const PlanInput& input, const Units& units, int ranks) {
+  const Request& typed = *input.request;
+  const int cores = cores_of(input.node, input.node.allowed).count();
+  if (!typed.free || typed.cores_per_rank || units.filled > 0 || !own_list(input).empty())
+    return ranks;
+  return std::max(ranks, std::min(units.count(), cores));
+}
+
 // Errors: as match_units().
 Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& all,
-                              int ranks) {
+                              int ranks, int most) {
   Units units = all;
   if (units.filled > 0) units.list.resize(static_cast<std::size_t>(units.used_by(ranks)));
-  Result<NodeRanks> placed = assign_cores(input, facts, units, ranks);
+  const int all_ranks = ranks_beside(input, units, ranks);
+  Result<NodeRanks> placed =
+      assign_cores(input, facts, units, all_ranks, std::max(most, all_ranks));
   if (!placed) return placed;
   NodeRanks& result = *placed;
+  result.ranks.resize(static_cast<std::size_t>(ranks));
+  result.assigned.resize(static_cast<std::size_t>(ranks), -1);
+  for (FittingRule& rule : result.rules) rule.ranks.resize(static_cast<std::size_t>(ranks));
   // A site's rule for a rank on each device may keep cores free; what a grant or a mask took away may be another job's.
   const bool whole = units.shortage.by.empty();
   const bool asked = !result.rules.empty() && !units.hidden && ranks >= units.total;
-  if (!input.request->cores_per_rank && whole && !asked && !input.request->agent)
+  if (!input.request->cores_per_rank && whole && !asked && !input.request->agent &&
+      !input.request->free)
     report_idle(input.node, units, result);
   give_devices(input.node, units, result);
   result.far = count_far(input.node, units, result);
@@ -214,6 +205,14 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
   const bool by_amount = knows_amounts(input, nodes);
   const bool count_through = input.request->bind_via.value_or(BindVia::shim) == BindVia::shim &&
                              can_count_through(input, nodes);
+  const bool nameless = nameless_cores(input, nodes);
+  const int most = nameless ? 0 : std::ranges::max(ranks_on);
+  if (nameless) {
+    const Result<bool> none =
+        refuse_list(input, "the job has part of each node, and which CPUs these are is not known",
+                    Severity::note, "omit --cpu-bind", laid.reports);
+    if (!none) return none.error();
+  }
   std::optional<PlanInput> whole;  // for nodes of which the job has all
   std::map<std::pair<int, int>, int> class_of;
   const std::pair<const std::pair<int, int>, int>* last = nullptr;
@@ -238,7 +237,7 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
       Result<NodeRanks> placed =
           part && !like_first
               ? share_part(input, units, input.hosts[n], granted, ranks_on[n], count_through)
-              : place_ranks(part || !whole ? input : *whole, facts, units, ranks_on[n]);
+              : place_ranks(part || !whole ? input : *whole, facts, units, ranks_on[n], most);
       if (!placed) return placed.error();
       const int cores = like_first ? cores_of(input.node, input.node.allowed).count()
                                    : granted_cores(input.node, granted);

@@ -26,9 +26,10 @@ struct FittingRule {
 };
 
 struct NodeRanks {
-  std::vector<RankPlan> ranks;            ///< in the order of their cores
-  std::vector<int> assigned;              ///< position in Units::list; -1 without units
-  std::vector<FittingRule> rules = {};    ///< strongest first, the one in use; empty: by locality
+  std::vector<RankPlan> ranks;          ///< in the order of their cores
+  std::vector<int> assigned;            ///< position in Units::list; -1 without units
+  std::vector<FittingRule> rules = {};  ///< strongest first, the one in use; empty: by locality
+  std::string list = {};  ///< whose list of CPUs is in use: "--cpu-bind", "CPU_BIND"; "" for none
   std::vector<std::string> remarks = {};  ///< idle cores, ranks on several NUMA nodes
   std::vector<Diagnostic> reports = {};
   int far = 0;  ///< ranks whose cores are not near their device
@@ -44,6 +45,22 @@ std::vector<int> match_bound(const Topology& node, const Units& units,
 
 /// Writes down the units and the interface of each rank, as `placed.assigned` says.
 void give_devices(const Topology& node, const Units& units, NodeRanks& placed);
+
+// ---- own_list.cpp: --cpu-bind LIST, and the CPU_BIND that the launch lines of sites' guides take -----
+
+/// The list as it was typed or exported, "list:1-4:5-8"; "" for none.
+std::string own_list(const PlanInput& input);
+
+/// False where the list is not used: without one, and with a report where it was exported. Errors: `usage` for a typed one.
+Result<bool> refuse_list(const PlanInput& input, const std::string& why, Severity severity,
+                         const std::string& fix, std::vector<Diagnostic>& reports);
+
+/// Puts the ranks of a node on the CPUs of the list, each with a unit near them; the fullest node has `most`, 0 where no
+/// list can be used. Threads that the
+/// profile's rule in use gives a core of the rank's own have its last one, others the nearest idle one.
+/// As refuse_list for what is no list for such ranks.
+Result<bool> bind_by_list(const PlanInput& input, const Units& units, int ranks, int most,
+                          NodeRanks& result);
 
 // ---- parts of nodes, of which only the number of granted hardware threads is known -----------------
 

@@ -133,6 +133,7 @@ Result<Units> find_units(const PlanInput& input) {
     return units;
   }
   apply_allocation(input, units);
+  if (const Status free = leave_taken(input, units); !free) return free.error();
   const int per_rank = input.request->devices_per_rank.value_or(1);
   if (units.instances() && per_rank > 1)
     return request_error(

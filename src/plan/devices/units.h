@@ -83,6 +83,9 @@ Result<Units> find_units(const PlanInput& input);
 /// `units.shortage` says what has left less than there is.
 void apply_allocation(const PlanInput& input, Units& units);
 
+/// taken.cpp: leaves those that no other launch uses. Errors: `usage` where none is left.
+Status leave_taken(const PlanInput& input, Units& units);
+
 /// Puts `per_rank` units (2 or more) together that are near one another: near the same cores first,
 /// then on one package, then any. Errors: `usage` when there are not so many, with what has left so few.
 Status group_units(const Topology& node, int per_rank, Units& units);

@@ -93,6 +93,11 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
   OneVendor kept{input, {}, report_other_vendors(input.node, vendors, vendor)};
   kept.index = keep(vendor, kept.input.node);
   if (kept.input.live) keep(vendor, *kept.input.live);
+  std::erase_if(kept.input.taken, [&](std::pair<int, int>& one) {
+    const auto place = std::ranges::find(kept.index, one.first);
+    one.first = static_cast<int>(place - kept.index.begin());
+    return place == kept.index.end();
+  });
   if (input.reachable) {
     kept.input.reachable->clear();
     for (std::size_t n = 0; n < kept.index.size(); ++n)

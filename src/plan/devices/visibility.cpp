@@ -150,6 +150,10 @@ Status add_all(const PlanInput& input, const Units& units, const Placement& plac
   std::vector<std::vector<int>> places;  // of each rank's device among those that it sees
   for (const NodeClass& one : placed.classes) {
     Order order = order_of(units, one.ranks);
+    if (input.request->free && order.used < order.units.size()) {  // the others are for others
+      order.units.resize(order.used);
+      natural = false;
+    }
     shared = shared || order.used < one.ranks.size();
     natural = natural && order.natural;
     ascending = ascending && order.ascending;

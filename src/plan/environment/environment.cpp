@@ -72,6 +72,11 @@ bool matches(const LauncherTraits::ConflictingVariable& one, const std::string& 
 void add_launcher(EnvSettings& settings, const PlanInput& input, const Placement& placed) {
   for (const LauncherTraits::ConflictingVariable& variable : input.launcher.conflicting) {
     if (variable.shapes_step && placed.gpu_view == "launcher") continue;
+    const auto is_set = [&](const std::string& name) { return input.env.has(name); };
+    const bool always = variable.beside.empty() && variable.without.empty();
+    if (!always && std::ranges::none_of(variable.beside, is_set) &&
+        std::ranges::all_of(variable.without, is_set))
+      continue;
     for (const auto& [name, value] : input.env.values()) {
       if (!matches(variable, name)) continue;
       Decision removed = decided(Layer::computed, Unset{}, variable.why);
@@ -165,6 +170,7 @@ Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, c
   settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),
                "Python's output appears at once, although it goes to a pipe");
   add_launcher(settings, input, placement);
+  add_aliases(input, hosts, placement, settings);
   add_typed(*input.request, settings);
   apply_rules(input, facts, false, units, placement, made, settings);
   add_interfaces(input, hosts.count(), settings);

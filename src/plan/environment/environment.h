@@ -26,6 +26,9 @@ Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, c
                                    const Supervision& supervision);
 
 /// RANK, WORLD_SIZE and the other names of a rank's identity (docs/reference/identity.md).
+/// LauncherTraits::aliases, over what was inherited of another launch.
+void add_aliases(const PlanInput& input, const Hosts& hosts, const Placement& placement,
+                 EnvSettings& settings);
 void add_identity(const PlanInput& input, const Hosts& hosts, const Placement& placement,
                   EnvSettings& settings);
 

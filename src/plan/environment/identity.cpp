@@ -192,4 +192,13 @@ void add_identity(const PlanInput& input, const Hosts& hosts, const Placement& p
     }
 }
 
+void add_aliases(const PlanInput& input, const Hosts& hosts, const Placement& placement,
+                 EnvSettings& settings) {
+  if (input.request->agent) return;  // which is no rank
+  for (const IdentityVariables& variables : input.launcher.aliases)
+    for (const std::string_view name : split(variables.names, ' '))
+      settings.add(std::string(name), Layer::computed, value_of(variables.what, hosts, placement),
+                   fmt::format("as other launchers set it; {} sets none", input.launcher.name));
+}
+
 }  // namespace hpclaunch

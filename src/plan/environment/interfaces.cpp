@@ -103,7 +103,12 @@ void add_interfaces(const PlanInput& input, int nodes, EnvSettings& settings) {
   if (const std::string* nccl = settings.so_far(kNccl)) return follow_nccl(input, *nccl, settings);
   if (!input.live || settings.has(kNccl)) return;
   const std::vector<Nic> all = candidates(*input.live);
-  if (all.size() < 2) return;
+  if (all.empty()) return;
+  if (all.size() == 1)  // Gloo would take what the host name leads to, which may be loopback
+    return settings.add(
+        kGloo, Layer::builtin, all.front().name,
+        fmt::format("the node's only interface with an address; Gloo would take the "
+                    "one that the host name leads to"));
   const std::string* given = settings.so_far("MASTER_ADDR");
   const std::string typed = given == nullptr ? "" : *given;
   const auto leader =
@@ -117,9 +122,16 @@ void add_interfaces(const PlanInput& input, int nodes, EnvSettings& settings) {
     const bool alike = led && !has_own_ip(best) ? &nic == &best : rank_of(nic) == rank_of(best);
     (alike ? chosen : others).push_back(nic);
   }
-  if (others.empty() && !has_own_ip(best))
-    return;  // which one reaches other nodes is not known here
   const std::string& rendezvous = led ? typed : input.rendezvous.address;
+  if (others.empty() && !has_own_ip(best)) {
+    // Which one reaches other nodes is known only of the one that they meet on.
+    const auto meets =
+        std::ranges::find_if(chosen, [&](const Nic& nic) { return carries(nic, rendezvous); });
+    if (meets != chosen.end())
+      settings.add(kGloo, Layer::builtin, meets->name,
+                   "MASTER_ADDR is an address of " + meets->name);
+    return;
+  }
   std::stable_partition(chosen.begin(), chosen.end(),
                         [&](const Nic& nic) { return carries(nic, rendezvous); });
   const std::vector<std::string> names = names_of(chosen);

@@ -83,6 +83,11 @@ Result<Made<Supervision>> decide_supervision(const PlanInput& input, bool mps) {
 std::optional<Setting> step_choice(const PlanInput& input) {
   constexpr long kReserved = 0xfffffff0;
   if (input.launcher.step_var.empty()) return std::nullopt;
+  if (!input.beside.empty())
+    return choice("beside", Layer::environment, input.beside,
+                  fmt::format("it runs on the same nodes, and shares no core and no device: the "
+                              "step of {} does not wait for its end",
+                              input.launcher.name));
   const std::string step = input.env.get(input.launcher.step_var);
   if (!parse_natural(step, kReserved - 1)) return std::nullopt;
   return choice(
