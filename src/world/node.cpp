@@ -93,22 +93,25 @@ int most_threads(const Topology& node) {
 }
 
 // What a batch system counts as one CPU, in hardware threads: Slurm counts these or cores, as the site configures it.
-// `counts`: CPUs of each host; `whole`: of a job with all of a node; `here`: what this machine, the first host, allows.
+// `whole`: of a job with all of a node; `here`: what this machine, the first host, allows.
 // More than there are cores are threads. Equal counts of as many may be whole nodes, and are taken for that.
-int threads_per_cpu(const std::vector<int>& counts, const Topology& node, const CpuSet& whole,
+int threads_per_cpu(const HostList& hosts, const Topology& node, const CpuSet& whole,
                     const CpuSet& here) {
   const int threads = most_threads(node);
   const int cores = cores_of(node, whole).count();
-  const auto [fewest, most] = std::ranges::minmax(counts);
-  const bool by_thread = threads == 1 || most > cores || here.count() == counts.front();
-  const bool by_core = cores_of(node, here).count() == counts.front() || fewest == cores;
+  const auto [fewest, most] =
+      std::ranges::minmax(hosts.granted_in_all.empty() ? hosts.granted : hosts.granted_in_all);
+  const int first = hosts.granted.front();
+  const bool by_thread = threads == 1 || most > cores || here.count() == first;
+  const bool by_core = cores_of(node, here).count() == first || fewest == cores;
   return !by_thread && by_core ? threads : 1;
 }
 
 // Hardware threads of each host; empty: the job has all of each node.
-std::vector<int> partial_grants(std::vector<int> counts, const JobNode& job, const CpuSet& here) {
+std::vector<int> partial_grants(const HostList& hosts, const JobNode& job, const CpuSet& here) {
+  std::vector<int> counts = hosts.granted;
   if (counts.empty()) return counts;
-  const int threads = threads_per_cpu(counts, job.topology, job.whole, here);
+  const int threads = threads_per_cpu(hosts, job.topology, job.whole, here);
   for (int& count : counts) count *= threads;
   const bool part =
       std::ranges::any_of(counts, [&](int count) { return count < job.whole.count(); });
@@ -234,7 +237,7 @@ Result<JobNode> find_node(const Request& request, const World& world, const Site
   node.granted_why = site.hosts.granted_why;
   const bool first = node.live && is_here(site.hosts.names.front(), world);
   const CpuSet here = first ? node.live->allowed : CpuSet{};
-  node.granted = partial_grants(site.hosts.granted, node, here);
+  node.granted = partial_grants(site.hosts, node, here);
   if (!node.granted.empty()) {
     node.part = true;
     node.known = here.count() == node.granted.front();

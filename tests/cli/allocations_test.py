@@ -204,6 +204,9 @@ class Slurm(Job):
             plan = self.plan("--hostfile", self.file("hosts", hosts), env=env, launcher="slurm")
             self.assertEqual([one for one, _ in self.parts(plan)], granted, hosts)
             self.assertEqual(plan["bind_via"], "shim")
+        for hosts, granted in (("n2\n", [104]), ("n1\n", [None])):  # of 208 hardware threads, as the job's other node tells
+            plan = self.plan("--ppn", "1", "--hostfile", self.file("hosts", hosts), env=self.slurm(SLURM_JOB_CPUS_PER_NODE="208,104"), launcher="slurm", node=SMT)
+            self.assertEqual([one for one, _ in self.parts(plan)], granted, hosts)
         plan = self.plan("--ppn", "1", "--hostfile", self.file("hosts", "n1\nother\n"), env=env, launcher="slurm")
         self.assertEqual(self.parts(plan), [(None, [None])] * 2)
 

@@ -205,7 +205,7 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
   const bool by_amount = knows_amounts(input, nodes);
   const bool count_through = input.request->bind_via.value_or(BindVia::shim) == BindVia::shim &&
                              can_count_through(input, nodes);
-  const bool nameless = nameless_cores(input, nodes);
+  const bool nameless = nameless_cores(input, nodes) && !input.granted_assumed;
   const int most = nameless ? 0 : std::ranges::max(ranks_on);
   if (nameless) {
     const Result<bool> none =
@@ -241,7 +241,8 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
       if (!placed) return placed.error();
       const int cores = like_first ? cores_of(input.node, input.node.allowed).count()
                                    : granted_cores(input.node, granted);
-      if (like_first && count_through) number_parts(cores, *placed);
+      // Beside other launches which of the granted cores are free is known by name alone.
+      if (like_first && count_through && input.taken_by.empty()) number_parts(cores, *placed);
       const bool told = granted > 0 && !input.granted_assumed;
       classes.push_back(NodeClass{placed->ranks, told ? granted : 0, told ? cores : 0});
       laid.nodes.push_back(std::move(*placed));
