@@ -1,6 +1,5 @@
 #pragma once
 // Accelerator vendors, one row each: everything that differs between their drivers' environment variables.
-#include <array>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,16 +20,23 @@ struct VendorSetting {
   std::string_view value;
 };
 
+/// A variable that leaves a process some of the devices.
+struct DeviceFilter {
+  enum Kind {
+    container,  ///< devices of a container, as its runtime reads it; the driver counts these alone
+    mask,       ///< counts what the driver finds
+    inner,      ///< counts what the mask before it leaves; the first one that is not empty applies
+    fallback,   ///< read only where no mask is set (OpenCL, HIP before ROCm 4); Slurm writes it too
+  };
+  std::string_view variable;
+  Kind kind = mask;
+};
+
 struct DeviceVendor {
   std::string_view name;    ///< "nvidia", "amd", "intel"; "" for none
   std::string_view pci_id;  ///< as sysfs prints it
   MaskSyntax syntax = MaskSyntax::none;
-  /// Masks: the one hpclaunch sets first, then those that restrict a second time; "" fills the row.
-  std::array<std::string_view, 3> masks = {};
-  /// Read only where none of `masks` is set (OpenCL, HIP before ROCm 4); Slurm writes it too.
-  std::string_view opencl_mask = {};
-  /// Devices of a container, as the container runtime reads it.
-  std::string_view container_list = {};
+  std::span<const DeviceFilter> filters = {};  ///< in the order in which they apply
   /// Makes the driver count in PCI order, as masks of hpclaunch do.
   VendorSetting pci_order = {};
   /// Hides every device from a process.
@@ -44,6 +50,8 @@ struct DeviceVendor {
       {};  ///< stem of its numbered files in /dev; "" for DRM render nodes
 
   bool keeps_order() const { return syntax == MaskSyntax::level_zero; }
+  /// Masks of programs: the one hpclaunch sets first, then those that restrict a second time.
+  std::vector<std::string_view> masks() const;
 };
 
 /// nvidia, amd, intel: the order of every list made from the table.

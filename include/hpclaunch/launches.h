@@ -12,7 +12,7 @@
 
 namespace hpclaunch::job {
 
-/// A device, or a part of it (tile, MIG instance) as Slot has it; -1: the whole device. {3, -1}
+/// Slot::id and Slot::part (tile, MIG instance); -1: the whole device. {3, -1}
 using DeviceInUse = std::pair<int, int>;
 
 /// Nodes that a launch uses alike.

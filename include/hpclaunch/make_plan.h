@@ -47,7 +47,7 @@ struct PlanInput {
   std::optional<Topology> live;      ///< this node, when it is a node of the job and was probed
   /// Device::index of those that a process here can open, ascending; nullopt: not checked.
   std::optional<std::vector<int>> reachable = {};
-  /// --free: device and part (-1: all of it) that other launches of the job use, and who these are.
+  /// --free: Slot::id and part (-1: all of it) that other launches of the job use, and who these are.
   std::vector<std::pair<int, int>> taken = {};
   std::string taken_by = {};
   std::string beside = {};  ///< launches on the same nodes that share nothing else; "" for none
@@ -76,8 +76,9 @@ struct PlanInput {
   LauncherTraits launcher;
   std::string launcher_why;
   Rendezvous rendezvous;
-  ProgramEnv program_env = {};  ///< by --agent and --for
-  int restart = 0;              ///< attempts of this launch before
+  ProgramEnv program_env = {};                ///< by --agent and --for
+  std::vector<std::string> agent_masks = {};  ///< the only ones that the program of --agent reads
+  int restart = 0;                            ///< attempts of this launch before
   std::shared_ptr<const Request> request =
       std::make_shared<Request>();  ///< what was typed; never null
   // What became of it here:

@@ -79,12 +79,19 @@ struct Setting {
 /// nullptr: it is not among them.
 const Setting* find(const std::vector<Setting>& settings, std::string_view name);
 
-/// A device or a part of one; `unit` is the driver's number.
-struct UnitRef {
-  int unit = -1;
-  int device = -1;
-  int subdevice = -1;  ///< -1: the whole device
-  friend bool operator==(const UnitRef&, const UnitRef&) = default;
+/// What a rank can get of a node: a device or a part of one. Tile 1 of card 2 under FLAT: {5, 2, 1, "5"}.
+struct Slot {
+  int unit = -1;           ///< the driver's number of it
+  int device = -1;         ///< Device::index; -1: unknown
+  int part = -1;           ///< tile, or position in Device::instances; -1: the whole device
+  std::string entry = {};  ///< what the vendor's mask holds to reach it
+  CpuSet pus = {};         ///< nearest hardware threads; empty when unknown
+
+  /// Tells devices of a job apart: `device`, else the driver's number, below -1. -2: its first one
+  int id() const { return device >= 0 ? device : -2 - unit; }
+  friend bool operator==(const Slot& a, const Slot& b) {
+    return a.unit == b.unit && a.device == b.device && a.part == b.part;
+  }
 };
 
 /// What one local rank gets.
@@ -93,7 +100,7 @@ struct RankPlan {
   int cores = 0;     ///< physical cores in `cpus`, at least 1; a shared core counts as one
   int package = -1;  ///< OS index when all its PUs are in one package; -1 otherwise or unknown
   int numa = -1;     ///< OS index when all its PUs are on one NUMA node; -1 otherwise or unknown
-  std::vector<UnitRef> units = {};  ///< its devices or parts of them, its first one first
+  std::vector<Slot> slots = {};  ///< its devices or parts of them, its first one first
   /// Where only the number of granted CPUs is known: the positions of this rank's cores, from 0, among the
   /// granted cores of its node, in the order of Placement::counted. With `cpus` too these are for nodes that grant all
   /// CPUs of their class, the positions for any other. -1: not used.
@@ -102,8 +109,8 @@ struct RankPlan {
   std::map<std::string, int> roles = {};  ///< PU of each helper thread of the site's binding
   int nic = -1;  ///< position of the nearest one in Topology::nics; -1 unknown
   /// Of the first unit; -1: none, or unknown.
-  int unit() const { return units.empty() ? -1 : units.front().unit; }
-  int device() const { return units.empty() ? -1 : units.front().device; }
+  int unit() const { return slots.empty() ? -1 : slots.front().unit; }
+  int device() const { return slots.empty() ? -1 : slots.front().device; }
   friend bool operator==(const RankPlan&, const RankPlan&) = default;
 };
 

@@ -28,14 +28,16 @@ std::string wire_mark(std::string_view text, int size);
 /// Escaped as an item of the wire.
 std::string wire_escape(std::string_view text);
 
-/// Names of the launcher's variables that the shim reads: letters, digits, underscores.
+/// What the shim has to know of the launcher. Names have letters, digits, underscores.
 struct RankVariables {
-  std::string rank;        ///< global rank
+  std::string rank;        ///< variable with the global rank
   std::string local_rank;  ///< "" when the launcher has none
+  bool resets_masks =
+      false;  ///< ranks may find other device masks than were exported, as srun's steps do
 };
 
 /// Encodes what differs by rank: binding, per-rank and rank-fact settings. Constants are not in it:
-/// they travel by inheritance, but into a container. Equal plans give equal bytes. A column whose items are all equal
+/// they travel by inheritance, but into a container, and device masks where `resets_masks`. Equal plans give equal bytes. A column whose items are all equal
 /// becomes one item. `expect` is left out under Verify::off, because nothing would read it.
 /// Errors: `unsupported` above kMaxWireBytes, with the size and what takes most of it, and above
 /// kMaxWireClasses or kMaxWireVariables; `invalid` when a directory is no absolute path of at most 4,095 bytes.

@@ -169,7 +169,7 @@ Placement placement_of(const Plan& plan) {
   Placement placement;
   for (const RankPlan& rank : plan.placement.classes.front().ranks) {
     placement.cpus.push_back(rank.cpus.to_list());
-    placement.units.push_back(rank.units.empty() ? "" : std::to_string(rank.unit()));
+    placement.units.push_back(rank.slots.empty() ? "" : std::to_string(rank.unit()));
   }
   return placement;
 }

@@ -72,7 +72,7 @@ std::string near_device(InvariantContext& context, const Sample& one) {
   return wrong_rank(one, [&](const RankPlan& rank) -> std::string {
     CpuSet all;
     bool known = true;
-    for (const UnitRef& unit : rank.units) {
+    for (const Slot& unit : rank.slots) {
       const Device* device = context.model->topology.find_device(unit.device);
       const CpuSet near = device == nullptr ? CpuSet{} : device->pus;
       all |= near;
@@ -91,7 +91,7 @@ std::string near_device(InvariantContext& context, const Sample& one) {
 int idle_cores(const Topology& node, const Sample& one, bool near) {
   CpuSet wanted = near ? CpuSet{} : node.allowed;
   for (const RankPlan& rank : ranks_of(one))
-    for (const UnitRef& unit : rank.units)
+    for (const Slot& unit : rank.slots)
       if (const Device* device = node.find_device(unit.device)) wanted |= node.near(*device);
   const CoreSet used = cores_of(node, cpus_of(ranks_of(one)));
   return (cores_of(node, wanted & node.allowed) - used).count();

@@ -211,7 +211,7 @@ void compare_addresses(const Subject& at) {
   if (there.empty()) return;
   std::set<int> used;
   for (const RankPlan& rank : at.ranks)
-    for (const UnitRef& unit : rank.units) used.insert(unit.device);
+    for (const Slot& unit : rank.slots) used.insert(unit.device);
   for (const Device& device : at.job.node.devices) {
     if (device.pci.empty() || std::find(there.begin(), there.end(), device.pci) != there.end())
       continue;

@@ -170,8 +170,7 @@ void compare_memory(const Subject& at) {
 int devices_used(const std::vector<RankPlan>& ranks, bool by_launcher) {
   std::set<std::pair<int, int>> used;  // the unit replaces an unknown device
   for (const RankPlan& rank : ranks)
-    for (const UnitRef& one : rank.units)
-      used.insert({one.device, one.device >= 0 ? -1 : one.unit});
+    for (const Slot& one : rank.slots) used.insert({one.device, one.device >= 0 ? -1 : one.unit});
   return by_launcher ? std::min(1, static_cast<int>(used.size())) : static_cast<int>(used.size());
 }
 

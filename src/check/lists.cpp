@@ -143,7 +143,7 @@ std::set<int> devices_used(const Plan& plan, const EnvSnapshot& env) {
   for (const NodeClass& kind : plan.placement.classes)
     for (const RankPlan& rank : kind.ranks) {
       std::set<int> own;
-      for (const UnitRef& unit : rank.units) own.insert(unit.device);
+      for (const Slot& unit : rank.slots) own.insert(unit.device);
       most = std::max(most, own.size());
       all.merge(own);
     }

@@ -223,7 +223,7 @@ bool are_enough(const Given& given, const Plan& plan) {
   int last = -1;
   for (const NodeClass& one : plan.placement.classes)
     for (const RankPlan& rank : one.ranks)
-      for (const UnitRef& unit : rank.units) last = std::max(last, unit.device);
+      for (const Slot& unit : rank.slots) last = std::max(last, unit.device);
   const std::string value = given.value.value_or("");
   for (const std::string_view item : split(value, ','))
     if (given.flag->decides == Decides::node_gpus || item.starts_with("gpu:"))

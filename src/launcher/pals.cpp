@@ -72,20 +72,20 @@ const Launcher pals = {
         "PALS_RANKID PALS_LOCAL_RANKID PALS_LOCAL_SIZE PALS_NODEID PMI_LOCAL_RANK "
         "PMI_LOCAL_SIZE PMI_UNIVERSE_SIZE",
     .mpi = "mpich openmpi",
-    .traits = {.rank_var = "PALS_RANKID",
-               .local_rank_var = "PALS_LOCAL_RANKID",
-               .binds_sets = true,
-               .multi_node = true,
-               .distribution = Distribution::fill,
-               // The highest of all ranks; 143 after a rank's exit with 1 has been reported.
-               .termination = {.hides_status = true},
-               .conflicting =
-                   one_by_one({{"PALS_CPU_BIND PALS_MEM_BIND PALS_PPN PALS_NRANKS PALS_DEPTH "
-                                "PALS_HOSTFILE PALS_HOSTLIST",
-                                "presets an option of mpiexec that hpclaunch passes"}}),
-               // Of Hydra's mpiexec: oneCCL with its default launcher, and programs written for Intel MPI.
-               .aliases = {{Identity::local_rank, "MPI_LOCALRANKID"},
-                           {Identity::local_size, "MPI_LOCALNRANKS"}}},
+    .traits =
+        {.rank_var = "PALS_RANKID",
+         .local_rank_var = "PALS_LOCAL_RANKID",
+         .binds_sets = true,
+         .multi_node = true,
+         .distribution = Distribution::fill,
+         // The highest of all ranks; 143 after a rank's exit with 1 has been reported.
+         .termination = {.hides_status = true},
+         .conflicting = one_by_one({{"PALS_CPU_BIND PALS_MEM_BIND PALS_PPN PALS_NRANKS PALS_DEPTH "
+                                     "PALS_HOSTFILE PALS_HOSTLIST",
+                                     "presets an option of mpiexec that hpclaunch passes"}}),
+         // Of Hydra's mpiexec: oneCCL with its default launcher, and programs written for Intel MPI.
+         .aliases = {{Identity::local_rank, "MPI_LOCALRANKID"},
+                     {Identity::local_size, "MPI_LOCALNRANKS"}}},
     .flags = &kTable,
     .render = render};
 

@@ -11,7 +11,8 @@
 //                            letter is read as the next keyword. A mask outside the step's CPUs fails
 //                            the launch, so the plan must have been made from what the job has.
 // --gpu-bind=none            every rank opens every GPU of the node: devices that are hidden from
-//                            one another cannot share memory.
+//                            one another cannot share memory. The ranks of a node with several then find
+//                            no device mask, whatever was exported (runs of 22.05.8): the shim sets it.
 // --export=ALL               a batch job submitted with --export=NONE would start ranks with nothing.
 // --kill-on-bad-exit=1 --wait=0   end all when one fails; never because one has ended well.
 // --overlap                  where the shell is a step already (srun --pty bash), or another launch of the job has a

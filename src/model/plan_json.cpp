@@ -119,12 +119,12 @@ Json rank_json(const RankPlan& rank, std::size_t local_rank) {
   one["cores"] = rank.cores;
   one["package"] = known(rank.package);
   one["numa"] = known(rank.numa);
-  const auto unit_json = [](const UnitRef& unit) {
+  const auto unit_json = [](const Slot& unit) {
     return Json{{"unit", known(unit.unit)},
                 {"device", known(unit.device)},
-                {"subdevice", known(unit.subdevice)}};
+                {"subdevice", known(unit.part)}};
   };
-  std::vector<UnitRef> units = rank.units;
+  std::vector<Slot> units = rank.slots;
   if (units.empty()) units.emplace_back();
   one.update(unit_json(units.front()));
   units.erase(units.begin());

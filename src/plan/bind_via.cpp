@@ -107,7 +107,7 @@ struct Choice {
   std::string why;
 };
 
-Result<Choice> choose(const PlanInput& input, const Units& units, int nodes, bool alike) {
+Result<Choice> choose(const PlanInput& input, const Slots& slots, int nodes, bool alike) {
   const LauncherTraits& launcher = input.launcher;
   const bool launcher_can = launcher.binds_sets && alike;
   const bool counted_through = can_count_through(input, nodes);
@@ -145,7 +145,7 @@ Result<Choice> choose(const PlanInput& input, const Units& units, int nodes, boo
   if (counted_through)
     return Choice{BindVia::shim,
                   "only ranks can see which part of a node is granted; the shim binds"};
-  if (units.view == "launcher")
+  if (slots.view == "launcher")
     return Choice{BindVia::launcher, "the launcher binds cores with devices; the shim verifies"};
   if (!launcher_can)
     return Choice{BindVia::shim, "the launcher takes no CPU list per rank here; the shim binds"};
@@ -181,9 +181,9 @@ std::optional<Diagnostic> keep_to_quota(const PlanInput& input, Placement& place
           (threads > quota ? fmt::format(", or --ranks-per-node {}", quota) : std::string())};
 }
 
-Result<Made<BindVia>> decide_binding(const PlanInput& input, const Units& units, int nodes,
+Result<Made<BindVia>> decide_binding(const PlanInput& input, const Slots& slots, int nodes,
                                      const LaidOut& laid) {
-  Result<Choice> chosen = choose(input, units, nodes, laid.nodes.size() == 1);
+  Result<Choice> chosen = choose(input, slots, nodes, laid.nodes.size() == 1);
   if (!chosen) return chosen.error();
   const Layer layer = input.request->bind_via ? Layer::command_line : Layer::builtin;
   return Made<BindVia>{

@@ -17,48 +17,48 @@ int divide_up(int a, int b) { return (a + b - 1) / b; }
 
 // The allocation's ranks on the first nodes; empty where it has none. A node file with one line per node says nothing
 // about ranks where nodes have devices: sites write one line whatever the job is.
-std::vector<int> slots_of(const PlanInput& input, const Units& units, int nodes) {
+std::vector<int> host_slots(const PlanInput& input, const Slots& slots, int nodes) {
   if (input.slots.empty()) return {};
-  std::vector<int> slots(input.slots.begin(), input.slots.begin() + nodes);
-  return units.count() == 0 || std::ranges::max(slots) > 1 ? slots : std::vector<int>{};
+  std::vector<int> of_hosts(input.slots.begin(), input.slots.begin() + nodes);
+  return slots.count() == 0 || std::ranges::max(of_hosts) > 1 ? of_hosts : std::vector<int>{};
 }
 
 // --nproc-per-node gpu, xpu, cpu, auto. Source: torch/distributed/run.py, determine_local_world_size.
-Result<Count> counted_per_node(const PlanInput& input, const Units& units) {
+Result<Count> counted_per_node(const PlanInput& input, const Slots& slots) {
   const std::string& by = input.request->ranks_by;
   const auto found = [&](int count, std::string_view what) {
     return Count{count, Layer::command_line,
                  fmt::format("--nproc-per-node {}: {}", by, counted(count, what))};
   };
-  const bool intel = units.count() > 0 && units.vendor->name == "intel";
-  const bool devices = units.count() > 0 && (by == "auto" || intel == (by == "xpu"));
-  if (by != "cpu" && devices) return found(units.count(), "device");
+  const bool intel = slots.count() > 0 && slots.vendor->name == "intel";
+  const bool devices = slots.count() > 0 && (by == "auto" || intel == (by == "xpu"));
+  if (by != "cpu" && devices) return found(slots.count(), "device");
   if (by == "gpu" || by == "xpu")
     return request_error(
-        units.count() == 0
+        slots.count() == 0
             ? fmt::format("--nproc-per-node {}: no device on this node", by)
-            : fmt::format("--nproc-per-node {}: the devices are of {}", by, units.vendor->name),
+            : fmt::format("--nproc-per-node {}: the devices are of {}", by, slots.vendor->name),
         "--nproc-per-node with a number, cpu or auto");
   return found(std::max(1, input.node.allowed.count()), "allowed CPU");
 }
 
 // Per-node count when it was not typed: from the total, else the allocation, else the node.
-Count decide_per_node(const PlanInput& input, const Units& units, int nodes) {
+Count decide_per_node(const PlanInput& input, const Slots& slots, int nodes) {
   const Request& typed = *input.request;
   if (typed.ranks_per_node) return {*typed.ranks_per_node, Layer::command_line, "--ranks-per-node"};
   if (typed.ranks)
     return {divide_up(*typed.ranks, nodes), Layer::computed,
             fmt::format("{} distributed over {}", counted(*typed.ranks, "rank"),
                         counted(nodes, "node"))};
-  if (const std::vector<int> slots = slots_of(input, units, nodes); !slots.empty())
-    return {std::ranges::max(slots), Layer::environment, input.slots_why};
-  const std::string devices = counted(units.count(), "device");
-  if (units.filled > 0)
-    return {units.filled * units.count(), Layer::command_line,
-            fmt::format("--ranks-per-device {} on {}", units.filled, devices)};
-  if (units.count() > 0) {
-    const int each = std::max(1, units.ranks_per_unit);
-    return {each * units.count(), Layer::builtin,
+  if (const std::vector<int> of_hosts = host_slots(input, slots, nodes); !of_hosts.empty())
+    return {std::ranges::max(of_hosts), Layer::environment, input.slots_why};
+  const std::string devices = counted(slots.count(), "device");
+  if (slots.filled > 0)
+    return {slots.filled * slots.count(), Layer::command_line,
+            fmt::format("--ranks-per-device {} on {}", slots.filled, devices)};
+  if (slots.count() > 0) {
+    const int each = std::max(1, slots.ranks_per_slot);
+    return {each * slots.count(), Layer::builtin,
             fmt::format("default: {} for each of {}", counted(each, "rank"), devices)};
   }
   const bool as_here = input.cores_known && std::ranges::all_of(input.granted, [&](int granted) {
@@ -101,16 +101,18 @@ Result<Count> decide_nodes(const PlanInput& input) {
 // Ranks on each node: as in the allocation's list unless a count was typed, filled up
 // node by node under --ranks-per-node, spread evenly otherwise. Every node gets one at least.
 // Parts of nodes take as many as they have cores, and the list's own numbers where it has that many.
-Result<std::vector<int>> distribute(const PlanInput& input, const Units& units, int nodes,
+Result<std::vector<int>> distribute(const PlanInput& input, const Slots& slots, int nodes,
                                     int ranks, int per_node) {
   const Request& typed = *input.request;
   if (!typed.ranks && !typed.ranks_per_node)
-    if (std::vector<int> slots = slots_of(input, units, nodes); !slots.empty()) return slots;
+    if (std::vector<int> of_hosts = host_slots(input, slots, nodes); !of_hosts.empty())
+      return of_hosts;
   if (typed.ranks && !typed.ranks_per_node && knows_amounts(input, nodes)) {
-    std::vector<int> slots = input.slots;
-    slots.resize(static_cast<std::size_t>(nodes), 0);
-    if (std::ssize(input.slots) >= nodes && std::accumulate(slots.begin(), slots.end(), 0) == ranks)
-      return slots;
+    std::vector<int> of_hosts = input.slots;
+    of_hosts.resize(static_cast<std::size_t>(nodes), 0);
+    if (std::ssize(input.slots) >= nodes &&
+        std::accumulate(of_hosts.begin(), of_hosts.end(), 0) == ranks)
+      return of_hosts;
     if (input.launcher.distribution != Distribution::fill)
       return distribute_over_parts(input, nodes, ranks);
   }
@@ -126,22 +128,22 @@ Result<std::vector<int>> distribute(const PlanInput& input, const Units& units, 
 }
 
 // More ranks than --ranks-per-device allows on the devices of a node, or than it has groups of devices.
-Status check_groups(const Units& units, int ranks_per_node) {
-  const int count = units.count();
+Status check_groups(const Slots& slots, int ranks_per_node) {
+  const int count = slots.count();
   const auto too_few = [&](const std::string& how, int needed, int most, const char* option) {
     return request_error(
         fmt::format("{} {} need {} devices, {}", counted(ranks_per_node, "rank"), how, needed,
-                    units.available()),
-        units.shortage.fix_for(
+                    slots.available()),
+        slots.shortage.fix_for(
             needed, fmt::format("use --ranks-per-node {} or fewer, or a {}", most, option)));
   };
-  if (units.filled > 0 && ranks_per_node > units.filled * count)
-    return too_few(fmt::format("at {} per device", units.filled),
-                   divide_up(ranks_per_node, units.filled), units.filled * count,
+  if (slots.filled > 0 && ranks_per_node > slots.filled * count)
+    return too_few(fmt::format("at {} per device", slots.filled),
+                   divide_up(ranks_per_node, slots.filled), slots.filled * count,
                    "larger --ranks-per-device");
-  if (units.per_rank > 1 && ranks_per_node > count)
-    return too_few(fmt::format("with {} devices each", units.per_rank),
-                   ranks_per_node * units.per_rank, count, "smaller --devices-per-rank");
+  if (slots.per_rank > 1 && ranks_per_node > count)
+    return too_few(fmt::format("with {} devices each", slots.per_rank),
+                   ranks_per_node * slots.per_rank, count, "smaller --devices-per-rank");
   return Done{};
 }
 
@@ -160,17 +162,17 @@ std::vector<Setting> Counts::choices() const {
   return {setting("nodes", nodes), setting("ranks-per-node", per_node), setting("ranks", ranks)};
 }
 
-Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
+Result<Counts> decide_counts(const PlanInput& input, const Slots& slots) {
   const Request& typed = *input.request;
   if (const auto& each = typed.ranks_per_device;
-      each && units.list.empty() && !units.shortage.by.empty())
-    return request_error(fmt::format("--ranks-per-device {}: {}", *each, units.shortage.by),
-                         fmt::format("{}, or use --ranks-per-node", units.shortage.fix));
+      each && slots.list.empty() && !slots.shortage.by.empty())
+    return request_error(fmt::format("--ranks-per-device {}: {}", *each, slots.shortage.by),
+                         fmt::format("{}, or use --ranks-per-node", slots.shortage.fix));
   Result<Count> on = decide_nodes(input);
   if (!on) return on.error();
   const int nodes = on->value;
-  Result<Count> each = typed.ranks_by.empty() ? decide_per_node(input, units, nodes)
-                                              : counted_per_node(input, units);
+  Result<Count> each = typed.ranks_by.empty() ? decide_per_node(input, slots, nodes)
+                                              : counted_per_node(input, slots);
   if (!each) return each.error();
   const int per_node = each->value;
   const int room = nodes * per_node;
@@ -185,7 +187,7 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
                                      counted(nodes, "node"), counted(per_node, "rank")),
                          fmt::format("increase --ranks-per-node to {}, or decrease --ranks to {}",
                                      divide_up(ranks, nodes), room));
-  const Result<std::vector<int>> assigned = distribute(input, units, nodes, ranks, per_node);
+  const Result<std::vector<int>> assigned = distribute(input, slots, nodes, ranks, per_node);
   if (!assigned) return assigned.error();
   Counts counts{*assigned, *std::move(on), *std::move(each), {}};
   counts.ranks = {std::accumulate(assigned->begin(), assigned->end(), 0),
@@ -202,7 +204,7 @@ Result<Counts> decide_counts(const PlanInput& input, const Units& units) {
                  fmt::format("launcher {} works on one node only, the plan has {}",
                              input.launcher.name, counted(nodes, "node")),
                  "use --nodes 1, or another launcher with --launcher NAME"};
-  if (const Status groups = check_groups(units, most); !groups) return groups.error();
+  if (const Status groups = check_groups(slots, most); !groups) return groups.error();
   return counts;
 }
 

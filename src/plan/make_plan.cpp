@@ -36,13 +36,13 @@ void append(std::vector<Item> more, std::vector<Item>& all) {
   std::ranges::move(more, std::back_inserter(all));
 }
 
-Result<Made<Placement>> place(const PlanInput& input, const Counts& counts, Units& units,
+Result<Made<Placement>> place(const PlanInput& input, const Counts& counts, Slots& slots,
                               Facts& facts) {
-  Result<LaidOut> laid = lay_out(input, counts, units, facts);
+  Result<LaidOut> laid = lay_out(input, counts, slots, facts);
   if (!laid) return laid.error();
-  Result<Made<BindVia>> bound = decide_binding(input, units, counts.nodes.value, *laid);
+  Result<Made<BindVia>> bound = decide_binding(input, slots, counts.nodes.value, *laid);
   if (!bound) return bound.error();
-  append(describe(input, units, *laid), bound->said.choices);
+  append(describe(input, slots, *laid), bound->said.choices);
   Made<Placement> made{std::move(laid->placement),
                        {std::move(bound->said.choices), std::move(laid->reports), {}, {}}};
   made.part.bind_via = bound->part;
@@ -57,8 +57,9 @@ Result<Made<Placement>> place(const PlanInput& input, const Counts& counts, Unit
 // The shim's copy of the plan; a report names the checks that it has no room for.
 Status add_wire(const PlanInput& input, Plan& plan) {
   std::vector<std::string> left_out;
-  Result<std::string> wire =
-      encode_wire(plan, {input.launcher.rank_var, input.launcher.local_rank_var}, &left_out);
+  Result<std::string> wire = encode_wire(
+      plan, {input.launcher.rank_var, input.launcher.local_rank_var, !input.launcher.built_in},
+      &left_out);
   if (!wire) return wire.error();
   plan.environment.wire = std::move(*wire);
   if (!left_out.empty())
@@ -72,13 +73,13 @@ Status add_wire(const PlanInput& input, Plan& plan) {
 
 Result<Plan> plan_one_vendor(const PlanInput& input) {
   if (const Status names = check_names(*input.request); !names) return names.error();
-  Result<Units> units = find_units(input);
-  if (!units) return units.error();
-  const Result<Counts> counts = decide_counts(input, *units);
+  Result<Slots> slots = find_slots(input);
+  if (!slots) return slots.error();
+  const Result<Counts> counts = decide_counts(input, *slots);
   if (!counts) return counts.error();
-  decide_view(input, counts->most(), *units);
+  decide_view(input, counts->most(), *slots);
 
-  Facts facts = early_facts(input, *units, *counts);
+  Facts facts = early_facts(input, *slots, *counts);
   Result<std::optional<Setting>> stack = decide_stack(input, facts);
   if (!stack) return stack.error();
   facts.job["even"] = counts->even() ? "yes" : "no";
@@ -86,7 +87,7 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
 
   Plan plan;
   plan.hosts = hosts_of(input, counts->nodes.value);
-  Result<Made<Placement>> placed = place(input, *counts, *units, facts);
+  Result<Made<Placement>> placed = place(input, *counts, *slots, facts);
   if (!placed) return placed.error();
   plan.placement = std::move(placed->part);
 
@@ -94,13 +95,13 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   choices = {choice("profile", Layer::computed,
                     input.profile != nullptr ? input.profile->name : "none", input.profile_why)};
   if (*stack) choices.push_back(**std::move(stack));
-  append(units->choices, choices);  // the view may be the one that place() has chosen
+  append(slots->choices, choices);  // the view may be the one that place() has chosen
   append(counts->choices(), choices);
   append(std::move(placed->said.choices), choices);
   reports = std::move(placed->said.reports);
   add_placed_facts(input, plan.nodes(), plan.placement, facts);
 
-  const std::optional<Setting> mps = mps_choice(input, *units, plan.placement, reports);
+  const std::optional<Setting> mps = mps_choice(input, *slots, plan.placement, reports);
   if (mps) choices.push_back(*mps);
   choices.push_back(choice("launcher", Layer::computed, input.launcher.name, input.launcher_why));
   Result<Made<Supervision>> supervised =
@@ -115,7 +116,7 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   if (step) choices.push_back(*step);
 
   Result<Settled> settled =
-      decide_environment(input, facts, *units, plan.hosts, plan.placement, plan.supervision);
+      decide_environment(input, facts, *slots, plan.hosts, plan.placement, plan.supervision);
   if (!settled) return settled.error();
   plan.environment = std::move(settled->environment);
   plan.launch = {
@@ -125,7 +126,7 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   append(std::move(settled->said.reports), reports);
   idle = std::move(settled->said.idle);
   outside = std::move(settled->said.outside);
-  append(report_placement(input, facts, *units, plan), reports);
+  append(report_placement(input, facts, *slots, plan), reports);
   if (const Status wire = add_wire(input, plan); !wire) return wire.error();
   return plan;
 }

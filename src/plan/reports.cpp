@@ -39,14 +39,14 @@ void report_services(const PlanInput& input, const Facts& facts, const Placement
 }
 
 // Flags for devices come from the profile; without any, every rank would get the first device.
-void report_view(const PlanInput& input, const Units& units, const Plan& plan, Reports& reports) {
-  if (units.view != "launcher") return;
-  if (!units.shortage.mask.empty())
+void report_view(const PlanInput& input, const Slots& slots, const Plan& plan, Reports& reports) {
+  if (slots.view != "launcher") return;
+  if (!slots.shortage.mask.empty())
     return reports.push_back(
         {"launcher-view", Severity::error,
          fmt::format("--gpu-view launcher gives out all devices of the job, but {}",
-                     units.shortage.by),
-         fmt::format("unset {}, or use --gpu-view own", units.shortage.mask)});
+                     slots.shortage.by),
+         fmt::format("unset {}, or use --gpu-view own", slots.shortage.mask)});
   if (any_from(Severity::error, plan.explanation.reports)) return;  // a rule's own says why
   const auto& args = plan.launch.profile_args;
   if (std::ranges::any_of(
@@ -66,7 +66,7 @@ void report_devices(const PlanInput& input, const Placement& placement, Reports&
   std::set<int> used;
   for (const NodeClass& one : placement.classes)
     for (const RankPlan& rank : one.ranks)
-      for (const UnitRef& unit : rank.units) used.insert(unit.device);
+      for (const Slot& unit : rank.slots) used.insert(unit.device);
   for (const Device& device : input.node.devices)
     if (used.count(device.index) > 0 && lacks_cpus(input.node, device))
       names.push_back(device.numa < 0
@@ -83,8 +83,8 @@ void report_devices(const PlanInput& input, const Placement& placement, Reports&
 
 // NCCL knows a GPU by its PCI address and refuses a second rank on it.
 // Source: NVIDIA MIG user guide: no peer-to-peer between instances; NCCL src/init.cc, "Duplicate GPU detected".
-void report_instances(const Units& units, const Placement& placement, Reports& reports) {
-  if (units.instances() && two_have_the_same(placement, &RankPlan::device))
+void report_instances(const Slots& slots, const Placement& placement, Reports& reports) {
+  if (slots.instances() && two_have_the_same(placement, &RankPlan::device))
     reports.push_back({"mig-nccl", Severity::note,
                        "ranks use MIG instances of one GPU, which NCCL cannot connect",
                        "back end gloo or mpi, or one rank per GPU"});
@@ -152,9 +152,9 @@ bool goes_by_number(const Plan& plan, const std::string& mask) {
 }
 
 // Source: CUDA programming guide, environment variables: CUDA_DEVICE_ORDER is FASTEST_FIRST by default.
-void report_order(const PlanInput& input, const Units& units, const Plan& plan, Reports& reports) {
+void report_order(const PlanInput& input, const Slots& slots, const Plan& plan, Reports& reports) {
   const char* kOrder = "CUDA_DEVICE_ORDER";
-  if (units.vendor->pci_order.name.empty() || units.list.empty() || !differing_models(input.node))
+  if (slots.vendor->pci_order.name.empty() || slots.list.empty() || !differing_models(input.node))
     return;
   const std::string* value = everywhere(plan, input.env, kOrder);
   const std::string order = value == nullptr ? "" : *value;
@@ -162,7 +162,7 @@ void report_order(const PlanInput& input, const Units& units, const Plan& plan, 
   const auto report = [&](Severity severity, std::string message, std::string fix) {
     reports.push_back({"device-order", severity, std::move(message), std::move(fix)});
   };
-  if (!by_address && units.view != "launcher" && goes_by_number(plan, units.mask))
+  if (!by_address && slots.view != "launcher" && goes_by_number(plan, slots.mask))
     return report(Severity::warning,
                   fmt::format("{}: CUDA counts devices of several models fastest first, but the "
                               "plan by PCI address: ranks may get other devices",
@@ -170,17 +170,17 @@ void report_order(const PlanInput& input, const Units& units, const Plan& plan, 
                                             : fmt::format("{}={}", kOrder, order)),
                   fmt::format("--set {}=PCI_BUS_ID", kOrder));
   // The batch system's list beside a mask is by address, as is what was exported to be.
-  const std::string mask = input.env.get(units.mask);
-  const bool settled = input.env.get(kOrder) == "PCI_BUS_ID" || units.given.starts_with("SLURM_") ||
+  const std::string mask = input.env.get(slots.mask);
+  const bool settled = input.env.get(kOrder) == "PCI_BUS_ID" || slots.given.starts_with("SLURM_") ||
                        std::ranges::any_of(kSlurmGpuLists, [&](const char* list) {
                          return !input.env.get(list).empty();
                        });
-  if (settled || !has_numbers(mask) || units.total == static_cast<int>(input.node.devices.size()))
+  if (settled || !has_numbers(mask) || slots.total == static_cast<int>(input.node.devices.size()))
     return;
   report(Severity::note,
          fmt::format("{}={} is read by PCI address; CUDA's default for devices of several models "
                      "is fastest first",
-                     units.mask, mask),
+                     slots.mask, mask),
          fmt::format("export {}=PCI_BUS_ID if that is meant, or name devices by UUID "
                      "(nvidia-smi -L)",
                      kOrder));
@@ -197,15 +197,15 @@ bool two_have_the_same(const Placement& placement, int (RankPlan::*number)() con
   });
 }
 
-Reports report_placement(const PlanInput& input, const Facts& facts, const Units& units,
+Reports report_placement(const PlanInput& input, const Facts& facts, const Slots& slots,
                          const Plan& plan) {
   Reports reports;
   report_devices(input, plan.placement, reports);
   report_services(input, facts, plan.placement, reports);
   report_kinds(input, plan.placement, reports);
-  report_view(input, units, plan, reports);
-  report_order(input, units, plan, reports);
-  report_instances(units, plan.placement, reports);
+  report_view(input, slots, plan, reports);
+  report_order(input, slots, plan, reports);
+  report_instances(slots, plan.placement, reports);
   report_size(input, plan.nodes(), reports);
   return reports;
 }

@@ -5,7 +5,7 @@
 
 #include "hpclaunch/make_plan.h"
 #include "plan/devices/node_ranks.h"
-#include "plan/devices/units.h"
+#include "plan/devices/slots.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {
@@ -48,7 +48,7 @@ struct Counts {
 /// What was typed, what the allocation says, what the node suggests.
 /// Errors: `usage` when the counts contradict each other, or exceed the nodes or their devices; `unsupported`
 /// for several nodes under a launcher of one machine.
-Result<Counts> decide_counts(const PlanInput& input, const Units& units);
+Result<Counts> decide_counts(const PlanInput& input, const Slots& slots);
 
 // ---- devices/node_ranks.cpp, bind_via.cpp: ranks on nodes, and who binds them ----------------------------------
 
@@ -59,12 +59,12 @@ struct LaidOut {
 };
 
 /// One class per number of ranks on a node and size of its granted part; neighbouring nodes of one class form a run.
-/// Where the driver's order of devices asks for another view, sets it in `units` and `facts`, and lays out again.
-/// Errors: as match_units().
-Result<LaidOut> lay_out(const PlanInput& input, const Counts& counts, Units& units, Facts& facts);
+/// Where the driver's order of devices asks for another view, sets it in `slots` and `facts`, and lays out again.
+/// Errors: as match_slots().
+Result<LaidOut> lay_out(const PlanInput& input, const Counts& counts, Slots& slots, Facts& facts);
 
 /// With the choices "cpu-bind" and "bind-via". Errors: `unsupported` for what was typed and is not possible.
-Result<Made<BindVia>> decide_binding(const PlanInput& input, const Units& units, int nodes,
+Result<Made<BindVia>> decide_binding(const PlanInput& input, const Slots& slots, int nodes,
                                      const LaidOut& laid);
 
 /// PlanInput::cpu_quota where it is less than what the node allows; else 0.
@@ -78,7 +78,7 @@ std::optional<Diagnostic> keep_to_quota(const PlanInput& input, Placement& place
 /// The choices "devices" and "nics", where there are any, and "placement": for each local rank "GPU 2 on NUMA node 1,
 /// NIC cxi1, CPUs 17-23 (7 cores); CPU 16 is reserved for the system". Neighbouring ranks that differ in nothing but
 /// their cores have one text.
-std::vector<Setting> describe(const PlanInput& input, const Units& units, const LaidOut& laid);
+std::vector<Setting> describe(const PlanInput& input, const Slots& slots, const LaidOut& laid);
 
 // ---- reports.cpp ---------------------------------------------------------------------------------------
 
@@ -88,6 +88,6 @@ bool two_have_the_same(const Placement& placement, int (RankPlan::*number)() con
 /// Cores of services that ranks are bound to, a launcher's view without flags, more nodes than the site has. `plan` is
 /// complete but for its wire.
 std::vector<Diagnostic> report_placement(const PlanInput& input, const Facts& facts,
-                                         const Units& units, const Plan& plan);
+                                         const Slots& slots, const Plan& plan);
 
 }  // namespace hpclaunch

@@ -34,14 +34,14 @@ int numa_of(const Topology& node, const Device& device) {
 
 // "GPU 2 on NUMA node 1", "GPUs 0,1 on NUMA node 0"; without devices "NUMA node 1".
 std::string devices_text(const Topology& node, const RankPlan& rank) {
-  if (rank.units.empty())
+  if (rank.slots.empty())
     return rank.numa < 0 ? std::string() : fmt::format("NUMA node {}", rank.numa);
   std::vector<std::string> names;
   std::set<int> numa;
-  for (const UnitRef& one : rank.units) {
-    names.push_back(one.device < 0      ? fmt::format("entry {} of the mask", one.unit)
-                    : one.subdevice < 0 ? std::to_string(one.device)
-                                        : fmt::format("{}.{}", one.device, one.subdevice));
+  for (const Slot& one : rank.slots) {
+    names.push_back(one.device < 0 ? fmt::format("entry {} of the mask", one.unit)
+                    : one.part < 0 ? std::to_string(one.device)
+                                   : fmt::format("{}.{}", one.device, one.part));
     const Device* device = node.find_device(one.device);
     numa.insert(device == nullptr ? -1 : numa_of(node, *device));
   }
@@ -54,7 +54,7 @@ std::string devices_text(const Topology& node, const RankPlan& rank) {
 // Whether the cores are where the device is, when that is not so.
 std::string far_text(const Topology& node, const RankPlan& rank) {
   CpuSet near;
-  for (const UnitRef& one : rank.units) {
+  for (const Slot& one : rank.slots) {
     const Device* device = node.find_device(one.device);
     const CpuSet its = device == nullptr ? CpuSet{} : node.near(*device);
     if (its.empty()) return "";
@@ -113,7 +113,7 @@ std::string run_text(const PlanInput& input, const NodeClass& kind, std::size_t 
 }
 
 bool alike(const RankPlan& a, const RankPlan& b) {
-  return a.units == b.units && a.numa == b.numa && a.nic == b.nic &&
+  return a.slots == b.slots && a.numa == b.numa && a.nic == b.nic &&
          a.cpus.empty() == b.cpus.empty();
 }
 
@@ -146,18 +146,20 @@ Setting placement_choice(const PlanInput& input, const Placement& placement) {
                 "what each rank of a node gets (reasons: cpu-bind, devices, nics)");
 }
 
-Setting device_choice(const Units& units, bool linked, const Placement& placement) {
+Setting device_choice(const Slots& slots, bool agent, bool linked, const Placement& placement) {
   PerRank numbers = per_rank(placement, [](const RankPlan& rank) {
     std::vector<int> each;
-    for (const UnitRef& unit : rank.units) each.push_back(unit.unit);
+    for (const Slot& unit : rank.slots) each.push_back(unit.unit);
     return fmt::format("{}", fmt::join(each, ","));
   });
   std::string why =
-      fmt::format("{} on the node, {}, each by the nearest ranks", counted(units.total, "device"),
-                  units.filled > 0 ? "filled in order" : "used evenly");
-  if (units.per_rank > 1)
-    why += fmt::format("; --devices-per-rank {}, near one another", units.per_rank);
-  if (linked) why += "; linked devices side by side";
+      fmt::format("{} on the node, {}, each by the nearest ranks", counted(slots.total, "device"),
+                  slots.filled > 0 ? "filled in order" : "used evenly");
+  if (agent)
+    why = "--agent: all of the job's on the node";
+  else if (slots.per_rank > 1)
+    why += fmt::format("; --devices-per-rank {}, near one another", slots.per_rank);
+  if (linked && !agent) why += "; linked devices side by side";
   return choice("devices", Layer::computed, std::move(numbers), std::move(why));
 }
 
@@ -181,10 +183,11 @@ Setting nic_choice(const PlanInput& input, const Placement& placement) {
 
 }  // namespace
 
-std::vector<Setting> describe(const PlanInput& input, const Units& units, const LaidOut& laid) {
+std::vector<Setting> describe(const PlanInput& input, const Slots& slots, const LaidOut& laid) {
   const bool linked = !input.node.links.empty() && laid.nodes.front().rules.empty();
   std::vector<Setting> choices;
-  if (!units.list.empty()) choices.push_back(device_choice(units, linked, laid.placement));
+  if (!slots.list.empty())
+    choices.push_back(device_choice(slots, input.request->agent, linked, laid.placement));
   if (!input.node.nics.empty()) choices.push_back(nic_choice(input, laid.placement));
   choices.push_back(placement_choice(input, laid.placement));
   return choices;

@@ -53,9 +53,8 @@ std::string part_text(const RankPlan& rank, int planned, const std::vector<Part>
 std::string device_text(const RankPlan& rank) {
   if (rank.device() < 0) return "-";
   std::string text;
-  for (const UnitRef& unit : rank.units)
-    text += (text.empty() ? "" : ",") +
-            (unit.device < 0 ? "-" : unit_name(unit.device, unit.subdevice));
+  for (const Slot& unit : rank.slots)
+    text += (text.empty() ? "" : ",") + (unit.device < 0 ? "-" : unit_name(unit.device, unit.part));
   return text;
 }
 

@@ -32,14 +32,14 @@ Use use_of(const Subject& subject, int rank, const CpuSet& near) {
           .known = !near.empty() && !cpus.empty()};
 }
 
-void add_device(int rank, const UnitRef& unit, Subject& subject) {
+void add_device(int rank, const Slot& unit, Subject& subject) {
   if (unit.device < 0) return;
   const Topology& node = *subject.node;
   const Device* device = node.find_device(unit.device);
   Use use = use_of(subject, rank, device == nullptr ? CpuSet{} : node.near(*device));
   use.place = unit.device;
-  use.part = unit.subdevice;
-  use.name = "device " + unit_name(unit.device, unit.subdevice);
+  use.part = unit.part;
+  use.name = "device " + unit_name(unit.device, unit.part);
   subject.uses.push_back(std::move(use));
 }
 
@@ -165,7 +165,7 @@ Subject subject_of(const Topology& node, const NodeClass& ranks, const PictureMa
   subject.marks = marks;
   int local = 0;
   for (const RankPlan& rank : ranks.ranks) {
-    for (const UnitRef& unit : rank.units) add_device(local, unit, subject);
+    for (const Slot& unit : rank.slots) add_device(local, unit, subject);
     add_nic(local, rank.nic, subject);
     ++local;
   }

@@ -82,7 +82,7 @@ std::string devices_text(const Plan& plan) {
   const std::string_view sees = view == "all"   ? "each rank sees all devices"
                                 : view == "own" ? "each rank sees only its own"
                                                 : "GPU visibility set by the launcher";
-  const std::size_t each = plan.placement.classes.front().ranks.front().units.size();
+  const std::size_t each = plan.placement.classes.front().ranks.front().slots.size();
   if (mode.empty() && each > 1) return fmt::format("{} per rank, {}", each, sees);
   if (each > 1) return fmt::format("{} per rank, each a {}, {}", each, mode, sees);
   return mode.empty() ? std::string(sees) : fmt::format("one {} per rank, {}", mode, sees);

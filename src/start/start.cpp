@@ -54,7 +54,8 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
     if (!place) return place.error();
     logs = *std::move(place);
     const LauncherTraits& traits = prepared.launcher.launcher->traits;
-    Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
+    Result<std::string> wire =
+        encode_wire(plan, {traits.rank_var, traits.local_rank_var, !traits.built_in});
     if (!wire) return wire.error();
     plan.environment.wire = *std::move(wire);
   }
@@ -123,7 +124,8 @@ Result<NodeStep> node_step(const Prepared& prepared, std::vector<std::string> co
   plan.supervision.time_limit_signal = {};
   plan.launch.command = std::move(command);
   const LauncherTraits& traits = prepared.launcher.launcher->traits;
-  Result<std::string> wire = encode_wire(plan, {traits.rank_var, traits.local_rank_var});
+  Result<std::string> wire =
+      encode_wire(plan, {traits.rank_var, traits.local_rank_var, !traits.built_in});
   if (!wire) return wire.error();
   plan.environment.wire = *std::move(wire);
   Result<Argv> argv =

@@ -159,9 +159,9 @@ Result<Argv> report_line_of(Plan plan, const Prepared& prepared, Observed& seen)
   const EnvSnapshot env = seen.env;
   seen.env = launch_environment(plan, env);
   seen.usual = usual_report(plan, prepared.node);
-  Result<std::string> wire =
-      encode_wire(plan, {traits.rank_var, seen.counts_locals ? traits.local_rank_var : ""}, nullptr,
-                  report_fields(plan, prepared.node, seen));
+  Result<std::string> wire = encode_wire(
+      plan, {traits.rank_var, seen.counts_locals ? traits.local_rank_var : "", !traits.built_in},
+      nullptr, report_fields(plan, prepared.node, seen));
   if (!wire) return wire.error();
   plan.environment.wire = std::move(*wire);
   seen.env = launch_environment(plan, env);

@@ -43,9 +43,9 @@ NodesInUse use_of(const NodeClass& one) {
   for (const RankPlan& rank : one.ranks) {
     use.cpus |= rank.cpus;
     use.unbound = use.unbound || rank.cpus.empty();
-    for (const UnitRef& unit : rank.units)
-      if (const DeviceInUse device{unit.device, unit.subdevice};
-          unit.device >= 0 && std::ranges::count(use.devices, device) == 0)
+    for (const Slot& slot : rank.slots)
+      if (const DeviceInUse device{slot.id(), slot.part};
+          std::ranges::count(use.devices, device) == 0)
         use.devices.push_back(device);
   }
   std::ranges::sort(use.devices);

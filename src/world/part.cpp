@@ -28,10 +28,10 @@ std::optional<Part> used_part(const PlanInput& input, const Share& share, int al
   for (const NodeClass& node : plan->placement.classes) {
     std::set<int> devices;
     for (const RankPlan& rank : node.ranks)
-      for (const UnitRef& unit : rank.units) devices.insert(unit.device);
+      for (const Slot& unit : rank.slots) devices.insert(unit.device);
     part.devices = std::max(part.devices, static_cast<int>(devices.size()));
   }
-  part.devices = request.job_devices.value_or(request.agent ? all : part.devices);
+  part.devices = request.job_devices.value_or(part.devices);
   part.cores = plan->max_local_size() * request.cores_per_rank.value_or(0);
   if (share.cores > 0 && share.exact && part.cores > 0)  // cores come with devices alone
     part.devices = std::max(part.devices, (part.cores + share.cores - 1) / share.cores);

@@ -93,6 +93,7 @@ Result<Means> find_means(const std::shared_ptr<const Request>& shared, const Wor
   if (request.agent) {
     const ProgramEnv more = agent_env(request.command);
     input.program_env.insert(input.program_env.begin(), more.begin(), more.end());
+    input.agent_masks = agent_masks(request.command);
     input.command = agent_command(request.command, std::move(input.command));
   }
   const std::string preferred = site.profile() != nullptr ? site.profile()->launcher : "";

@@ -306,6 +306,13 @@ ProgramEnv agent_env(const Words& typed) {
   return env;
 }
 
+Words agent_masks(const Words& typed) {
+  const std::optional<Found> found = find_row(typed);
+  if (!found) return {};
+  const auto names = words_of(found->row, "agent_masks");
+  return {names.begin(), names.end()};
+}
+
 std::vector<std::string> agent_command(const Words& typed, Words command) {
   const std::optional<Found> found = find_row(typed);
   // The text of `sh -c` is the user's own.

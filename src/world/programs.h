@@ -16,6 +16,9 @@ std::vector<std::string> behind_wrappers(const std::vector<std::string>& command
 /// What the data has for a launcher under --agent.
 ProgramEnv agent_env(const std::vector<std::string>& typed);
 
+/// The device masks that it reads, where it refuses or ignores others.
+std::vector<std::string> agent_masks(const std::vector<std::string>& typed);
+
 /// What --for adds. Errors: `usage` for a name that the data lacks, and for a variable that the user must set.
 Result<ProgramEnv> framework_env(const Request& request, const EnvSnapshot& env);
 std::vector<std::string> framework_notes(const Request& request);

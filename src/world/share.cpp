@@ -70,8 +70,10 @@ std::string names_on(const HostNames& hosts, const Launches& others) {
 
 std::string device_text(const std::vector<DeviceInUse>& devices) {
   std::vector<std::string> names;
-  for (const auto& [device, part] : devices)
+  for (const auto& [id, part] : devices) {
+    const int device = id >= 0 ? id : -2 - id;
     names.push_back(part < 0 ? std::to_string(device) : fmt::format("{}.{}", device, part));
+  }
   return fmt::format("GPU{} {}", names.size() == 1 ? "" : "s", fmt::join(names, ","));
 }
 

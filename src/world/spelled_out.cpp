@@ -68,6 +68,7 @@ Status own_node(Request& request) {
                                       {request.devices_per_rank.has_value(), "--devices-per-rank"},
                                       {request.cores_per_rank.has_value(), "--cpus-per-rank"},
                                       {!request.gpu_view.empty(), "--gpu-view"},
+                                      {!request.cpu_bind.empty(), "--cpu-bind"},
                                       {request.bind_via.has_value(), "--bind-via"}})
     if (typed)
       return Error{

@@ -270,7 +270,7 @@ TEST_CASE("engines are named for each device of ranks", "[check]") {
           setting("ZE_AFFINITY_MASK", {{Layer::computed, PerRank{{{"0", "1", "2", "3"}}}}}));
     std::ranges::sort(plan.environment.settings, {}, &Setting::name);
     for (int r = 0; r < ranks; ++r)
-      plan.placement.classes[0].ranks[static_cast<std::size_t>(r)].units = {{r, r / 2, r % 2}};
+      plan.placement.classes[0].ranks[static_cast<std::size_t>(r)].slots = {{r, r / 2, r % 2}};
     for (const Diagnostic& one :
          check_plan(plan, node, EnvSnapshot{{std::string("ZEX_NUMBER_OF_CCS=") + list}}))
       if (one.id.starts_with("list-")) return one.id + ": " + one.message;

@@ -34,7 +34,7 @@ Plan plan_of(int nodes, int ranks) {
     rank.cpus = cpus(std::to_string(4 * r) + "-" + std::to_string(4 * r + 3));
     rank.cores = 4;
     rank.numa = r / 4;
-    rank.units = {{r, r, -1}};
+    rank.slots = {{r, r, -1}};
     one.ranks.push_back(rank);
     masks.items.front().push_back(std::to_string(r));
   }
@@ -348,7 +348,7 @@ TEST_CASE("devices that are looked for are of the vendor that ranks use", "[comp
   job.node.devices.insert(job.node.devices.begin(), other);
   for (std::size_t d = 0; d < job.node.devices.size(); ++d)
     job.node.devices[d].index = static_cast<int>(d);
-  for (RankPlan& rank : job.plan.placement.classes[0].ranks) ++rank.units.front().device;
+  for (RankPlan& rank : job.plan.placement.classes[0].ranks) ++rank.slots.front().device;
   CHECK(job.compared().differences.empty());
   job.rank(8).devices["nvidia"] = 3;
   CHECK(job.only().planned == "4 devices of nvidia");
@@ -654,13 +654,13 @@ TEST_CASE("facts of nodes", "[compare][nodes]") {
       CHECK(job.only().what.severity == Severity::error);
     }
     SECTION("one that none uses") {
-      for (RankPlan& rank : job.plan.placement.classes[0].ranks) rank.units = {{0, 0, -1}};
+      for (RankPlan& rank : job.plan.placement.classes[0].ranks) rank.slots = {{0, 0, -1}};
       job.facts(3).gpus.erase(job.facts(3).gpus.begin() + 2);
       CHECK(job.only().what.severity == Severity::warning);
     }
   }
   SECTION("devices of a control group keep their numbers") {
-    for (RankPlan& rank : job.plan.placement.classes[0].ranks) rank.units.front().device += 4;
+    for (RankPlan& rank : job.plan.placement.classes[0].ranks) rank.slots.front().device += 4;
     CHECK(job.compared().differences.empty());
   }
   CHECK(job.compared().ranks_as_planned == 16);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """--agent: one process per node with all of it, told about the nodes by profiles/programs/launchers.json."""
+import json
 import os
 import re
 import sys
@@ -112,8 +113,85 @@ class Agent(Test):
             self.assertNotRegex(done.out, r"(?m)^export \w*(VISIBLE_DEVICES|NUM_THREADS)")
             self.assertNotIn("idle-cores", done.err)
 
+    def planned(self, node, env, *command, options=("--launcher", "local")):
+        """Variables that decide about devices, as an agent on that node finds them, and what was said."""
+        env = {name: value for name, value in {**self.env, **env}.items() if name not in LEFT}
+        plan = self.json("plan", "--profile", "none", *options, "--topology", node, "--agent", "--", *command or ("other",), env=env)
+        found = {name: value for name, value in env.items() if "VISIBLE" in name or name in ("ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL")}
+        for one in plan["env"]:
+            if "VISIBLE" in one["name"] or one["name"] in ("ZE_AFFINITY_MASK", "JAX_LOCAL_DEVICE_IDS", "PET_NPROC_PER_NODE"):
+                found[one["name"]] = one["value"]
+        return {name: value for name, value in found.items() if value is not None}, plan
+
+    def test_one_mask_of_what_is_granted(self):
+        cores = {}
+
+        def machine(name, as_file, change=None):
+            node = self.json("topo", "--topology", support.machine(name))
+            for device in node["devices"]:
+                (change or (lambda device: None))(device)
+            path = self.file("nodes/%s.json" % as_file, json.dumps(node))
+            cores[path] = len(node["cores"])
+            return path
+
+        def split(device):
+            device["uuid"] = "GPU-%d0" % device["index"]
+            if device["index"] == 1:
+                device["partition"], device["instances"] = "MIG", ["MIG-10", "MIG-11"]
+        amd, nvidia, intel = (machine("devices/%s.xml" % name, name) for name in ("mi250x-blade", "xeon-h100-switches", "xeon-pvc"))
+        mig = machine("devices/xeon-h100-switches.xml", "mig", split)
+        cuda, rocr, hip, ze = "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"
+        jax = lambda count: {"JAX_LOCAL_DEVICE_IDS": ",".join(map(str, range(count)))}
+        for what, node, env, want in (
+                ("all of the node", amd, {}, jax(8)),
+                ("one list, said twice", amd, {rocr: "4,5", hip: "4,5"}, {rocr: "4,5", **jax(2)}),
+                ("the second counts what the first leaves", amd, {rocr: "4,5,6", hip: "2,0"}, {rocr: "6,4", **jax(2)}),
+                ("as AMD's libraries read CUDA's", amd, {cuda: "7,2"}, {rocr: "7,2", **jax(2)}),
+                ("the order is the user's", nvidia, {cuda: "3,1"}, {cuda: "3,1", **jax(2)}),
+                ("a control group counts anew", nvidia, {cuda: "0,1", "SLURM_JOB_GPUS": "2,3"}, {cuda: "0,1", **jax(2)}),
+                ("a mask beyond the grant", nvidia, {cuda: "1,3", "SLURM_JOB_GPUS": "0,1"}, {cuda: "1", **jax(1)}),
+                ("a list without a mask", nvidia, {"SLURM_STEP_GPUS": "1,2"}, {cuda: "1,2", **jax(2)}),
+                ("MIG: a process sees the first", mig, {cuda: "MIG-11,MIG-10"}, {cuda: "MIG-11,MIG-10", **jax(1)}),
+                ("MIG: a device stands for its instances", mig, {cuda: "GPU-10"}, {cuda: "MIG-10,MIG-11", **jax(1)}),
+                ("tiles", intel, {ze: "3,1"}, {ze: "1,3"}),
+                ("cards", intel, {ze: "1,0.1", "ZE_FLAT_DEVICE_HIERARCHY": "COMPOSITE"}, {ze: "0.1,1"}),
+                ("all tiles of the node", intel, {}, {})):
+            with self.subTest(what):
+                found, plan = self.planned(node, env)
+                self.assertEqual(found, want)
+                rank, = plan["classes"][0]["ranks"]
+                self.assertEqual((rank["cpus"], rank["cores"]), (None, cores[node]))
+                granted = [one["value"] for one in plan["choices"] if one["name"] == "granted-devices"]
+                if granted and "MIG" not in granted[0]:
+                    units = [rank, *rank["more_units"]]
+                    self.assertEqual(sorted({str(unit["device"]) for unit in units}), sorted(granted[0].split(",")))
+
+    def test_workers_as_devices_are_seen(self):
+        node = support.machine("devices/mi250x-blade.xml")
+        self.assertEqual(self.planned(node, {}, "torchrun", "x.py")[0]["PET_NPROC_PER_NODE"], "8")
+        self.assertEqual(self.planned(node, {"ROCR_VISIBLE_DEVICES": "4,5"}, "torchrun", "x.py")[0]["PET_NPROC_PER_NODE"], "2")
+        intel = support.machine("devices/xeon-pvc.xml")
+        for env, count in (({}, "12"), ({"ZE_FLAT_DEVICE_HIERARCHY": "COMPOSITE"}, "6"), ({"ZE_AFFINITY_MASK": "0,1,2"}, "3")):
+            self.assertEqual(self.planned(intel, env, "torchrun", "x.py")[0]["PET_NPROC_PER_NODE"], count)
+
+    def test_ray_reads_one_of_amds_masks_only(self):
+        """It refuses to start where ROCR_VISIBLE_DEVICES is set, which Slurm does for each step."""
+        node = support.machine("devices/mi250x-blade.xml")
+        for env, want in (({}, {}), ({"ROCR_VISIBLE_DEVICES": "4,5"}, {"HIP_VISIBLE_DEVICES": "4,5"}),
+                          ({"ROCR_VISIBLE_DEVICES": "4,5", "HIP_VISIBLE_DEVICES": "1"}, {"HIP_VISIBLE_DEVICES": "5"})):
+            found, plan = self.planned(node, env, "ray", "start")
+            found.pop("JAX_LOCAL_DEVICE_IDS")
+            self.assertEqual(found, want)
+            self.assertIn(("ROCR_VISIBLE_DEVICES", None), [(one["name"], one["value"]) for one in plan["env"]])
+
+    def test_devices_at_the_program(self):
+        self.env.update(ROCR_VISIBLE_DEVICES="4,5", HIP_VISIBLE_DEVICES="4,5")
+        _, env, done = self.start("other", options=("--launcher", "local", "--force", "--profile", "none", "--topology", support.machine("devices/mi250x-blade.xml")))
+        self.assertEqual({name: value for name, value in env.items() if "VISIBLE" in name}, {"ROCR_VISIBLE_DEVICES": "4,5"})
+        self.has(done, "[mask-twice]")
+
     def test_refused(self):
-        for option in (["-n", "2"], ["--ppn", "1"], ["--devices-per-rank", "1"], ["--cpus-per-rank", "1"], ["--bind-via", "shim"]):
+        for option in (["-n", "2"], ["--ppn", "1"], ["--devices-per-rank", "1"], ["--cpus-per-rank", "1"], ["--bind-via", "shim"], ["--cpu-bind", "0"]):
             self.refused(125, "run", "--agent", *option, "--", "torchrun", says=["--agent is one process with the whole node"], env=self.env)
         for program in ("srun", "mpiexec", "hpclaunch"):
             self.file("bin/" + program, "#!/bin/sh\nexit 9\n", 0o755)

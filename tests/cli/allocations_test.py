@@ -339,11 +339,29 @@ class DevicesPerRank(Job):
         self.has(done, "[launcher-view]", "unset HIP_VISIBLE_DEVICES")
 
     def test_exported_cards_lead_to_the_device_mode(self):
-        env = self.env(ZE_FLAT_DEVICE_HIERARCHY="COMPOSITE", ZE_AFFINITY_MASK="0")
-        done = hpclaunch("plan", "--profile", "aurora", "-N", "1", "--", "/bin/true", env=env)
+        """A mask with the hierarchy that it is for: the mode counts as the mask does, unless one is typed."""
+        def planned(mask, hierarchy, *options, **more):
+            env = self.env(ZE_FLAT_DEVICE_HIERARCHY=hierarchy, **({"ZE_AFFINITY_MASK": mask} if mask else {}), **more)
+            plan = self.json("plan", "--profile", "aurora", "-N", "1", *options, "--", "/bin/true", env=env)
+            mode, = (one["value"] for one in plan["choices"] if one["name"] == "device-mode")
+            masks = [one["value"] for one in plan["env"] if one["name"] == "ZE_AFFINITY_MASK"]
+            return mode, [(rank["device"], rank["subdevice"]) for rank in plan["classes"][0]["ranks"]], masks
+        whole = [(0, None)]
+        tiles = [(0, 0), (0, 1)]
+        for mask, hierarchy, options, want in (("0", "COMPOSITE", (), ("gpu", whole, ["0"])),
+                                               ("0.0,0.1", "COMPOSITE", (), ("gpu", whole, ["0"])),
+                                               ("0.1", "COMPOSITE", (), ("gpu", whole, ["0.1"])),
+                                               ("0,1", "FLAT", (), ("tile", tiles, ["0,1"])),
+                                               ("0,1", "COMBINED", (), ("tile", tiles, ["0,1"])),
+                                               ("0", "COMPOSITE", ("--device-mode", "tile"), ("tile", tiles, ["0,1"])),
+                                               ("0", "FLAT", ("--device-mode", "gpu"), ("gpu", whole, ["0.0"]))):
+            with self.subTest(mask=mask, hierarchy=hierarchy, options=options):
+                self.assertEqual(planned(mask, hierarchy, *options), want)
+        # A module's default alone, and a mask that Slurm has written, leave the profile's mode.
+        self.assertEqual(planned("", "COMPOSITE")[0], "tile")
+        self.assertEqual(planned("0", "COMPOSITE", SLURM_JOB_GPUS="0")[0], "tile")
+        done = hpclaunch("plan", "--profile", "aurora", "-N", "1", "--", "/bin/true", env=self.env(ZE_FLAT_DEVICE_HIERARCHY="COMPOSITE"))
         self.has(done, "[cards-exported]", "--device-mode gpu")
-        plan = self.json("plan", "--profile", "aurora", "-N", "1", "--device-mode", "gpu", "--", "/bin/true", env=env)
-        self.assertEqual([(rank["device"], rank["subdevice"]) for rank in plan["classes"][0]["ranks"]], [(0, None)])
 
     def test_one_device_needs_a_device(self):
         self.refused(2, "plan", "--profile", "none", "--topology", machine("laptop-8.xml"), "--devices-per-rank", "1",

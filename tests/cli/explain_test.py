@@ -57,7 +57,7 @@ class Explain(Test):
     def test_notes_of_the_profile(self):
         words = ("explain", "--profile", "aurora", "-N", "1")
         done = self.ok(hpclaunch(*words, "copper"))
-        self.assertTrue(done.out.startswith("copper\n  note        Importing Python at scale with Copper: module load copper;"), done.out)
+        self.assertTrue(done.out.startswith("copper\n  note        Importing Python at scale with Copper: --stage copper"), done.out)
         self.has(done, "source      https://docs.alcf.anl.gov/aurora/data-management/copper/copper/, checked on 20")
         self.assertNotIn("not set by hpclaunch", done.out)
         for site, note in (("frontier", "nvme"), ("frontier", "hang"), ("frontier", "torchrun"), ("narval", "mps"), ("polaris", "mps")):

@@ -94,18 +94,18 @@ TEST_CASE("each law finds the plan that breaks it") {
     CHECK_THAT(made.breach("reserved-free"), ContainsSubstring("CPUs 4"));
   }
   SECTION("far from the device, and silent about it") {
-    std::swap(made.ranks()[0].units, made.ranks()[1].units);
+    std::swap(made.ranks()[0].slots, made.ranks()[1].slots);
     CHECK_THAT(made.breach("near-device"), ContainsSubstring("does not report it"));
   }
   SECTION("far from one of two devices, whose cores are idle") {
-    made.ranks()[0].units.push_back({1, 1, -1});
+    made.ranks()[0].slots.push_back({1, 1, -1});
     CHECK(made.breach("near-device").empty());
     made.ranks().pop_back();
     CHECK_THAT(made.breach("near-device"),
                ContainsSubstring("none of the idle ones near its device 1"));
   }
   SECTION("idle cores near devices of a rank that has several") {
-    made.ranks()[0].units.push_back({1, 1, -1});
+    made.ranks()[0].slots.push_back({1, 1, -1});
     made.ranks().pop_back();
     CHECK(made.breach("several-devices").empty());
     made.asked.devices_per_rank = 2;
@@ -116,7 +116,7 @@ TEST_CASE("each law finds the plan that breaks it") {
     CHECK(made.breach("idle-cores") == "2 of 3 cores are idle, and the plan does not report it");
   }
   SECTION("no device") {
-    made.ranks()[1].units.clear();
+    made.ranks()[1].slots.clear();
     CHECK(made.breach("own-device") == "rank 1 has no device");
   }
   SECTION("a list that is too short") {

@@ -25,7 +25,7 @@ PALS = "--envall --abort-on-failure --line-buffer"
 # What the shell and Python of the stand-in add to an environment.
 ADDED = {"PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE"}
 # What a rank gets at any site: checked by ranked(), or a number of threads for a library.
-COMMON = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK",
+COMMON = {"RANK", "WORLD_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "LOCAL_RANK", "LOCAL_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK",
           "CROSS_RANK", "CROSS_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_MAX_RESTARTS",
           "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_USE_AGENT_STORE", "JAX_LOCAL_DEVICE_IDS", "HPCLAUNCH_LOCAL_RANK", "HPCLAUNCH_LOCAL_SIZE", "HPCLAUNCH_NODE", "MASTER_ADDR", "MASTER_PORT",
           "PYTHONUNBUFFERED", "BLIS_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS"}
@@ -200,6 +200,8 @@ class SiteTest(Test):
             wanted = {"RANK": rank, "WORLD_SIZE": world, "LOCAL_WORLD_SIZE": per_node, "GROUP_RANK": node,
                       "HPCLAUNCH_LOCAL_RANK": local, "HPCLAUNCH_LOCAL_SIZE": per_node, "HPCLAUNCH_NODE": node,
                       "LOCAL_RANK": local if local_rank == "own" else local_rank(local)}
+            if "PALS_RANKID" in env:
+                wanted.update(MPI_LOCALRANKID=local, MPI_LOCALNRANKS=per_node)
             self.assertEqual({name: env.get(name) for name in wanted},
                              {name: str(value) for name, value in wanted.items()}, "rank %d" % rank)
             self.assertEqual((env["MASTER_ADDR"], env["MASTER_PORT"].isdigit()), (master, True))

@@ -299,10 +299,12 @@ class Frontier(SiteTest):
     def test_the_plugin_is_looked_for(self):
         """In each stack: the module, NCCL_NET_PLUGIN, or the library in a folder of LD_LIBRARY_PATH, whatever its name."""
         folder = os.path.dirname(self.file("anything/librccl-net.so", ""))
+        nccl = os.path.dirname(self.file("other/libnccl-net.so", ""))
         for rocm, rule in (("rocm/7.1.1", "net-no-plugin"), ("rocm/5.7.1", "net-no-plugin-2024")):
             for env, missing, name in (({}, True, None), ({"LD_LIBRARY_PATH": "/opt/rocm/lib"}, True, None),
                                        ({"LD_LIBRARY_PATH": "/opt/rocm/lib:" + folder}, False, "AWS Libfabric"),
-                                       ({"LD_LIBRARY_PATH": "/x/aws-ofi-rccl/lib"}, False, "AWS Libfabric"),
+                                       ({"LD_LIBRARY_PATH": "/x/aws-ofi-rccl/lib"}, True, None),  # a name alone
+                                       ({"LD_LIBRARY_PATH": nccl}, False, "AWS Libfabric"),
                                        ({"NCCL_NET_PLUGIN": folder + "/librccl-net.so"}, False, "AWS Libfabric")):
                 done = self.job(2, LOADEDMODULES=rocm, **env).hpclaunch("plan", "--json")
                 plan = json.loads(done.out)
@@ -357,7 +359,7 @@ class MoreOfSlurm(SiteTest):
 
     def test_perlmutter(self):
         job = self.slurm("nid[001001-001002]", 2, SLURM_CLUSTER_NAME="perlmutter", NERSC_HOST="perlmutter", LMOD_SITE_NAME="perlmutter",
-                         LD_LIBRARY_PATH="/global/common/software/nersc/nccl-ofi-plugin/lib")
+                         LD_LIBRARY_PATH=os.path.dirname(self.file("plugin/libnccl-net.so", "")))
         started = self.launched(job, "--nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=block "
                                 "--cpu-bind=mask_cpu:0xffff000000000000ffff000000000000,0xffff000000000000ffff00000000,"
                                 "0xffff000000000000ffff0000,0xffff000000000000ffff --gpu-bind=none %s --" % SRUN, ranks=range(8))

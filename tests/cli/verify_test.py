@@ -88,7 +88,8 @@ class AsPlanned(Verify):
         done = hpclaunch("verify", "--json", "-n", "4", "--oversubscribe", "--hostfile", hosts, "--launcher", "hydra", "--launcher-arg=-launcher",
                          "--launcher-arg=fork", "--master-addr", "127.0.0.1", "--force")
         result = json.loads(done.out)
-        self.assertEqual([result["ranks_as_planned"], {d["kind"] for d in result["differences"]}], [4, {"master-address"}], str(done))
+        # Some machines' own name leads to loopback.
+        self.assertEqual([result["ranks_as_planned"], {d["kind"] for d in result["differences"]} - {"host-name"}], [4, {"master-address"}], str(done))
 
     def test_the_stand_in_without_a_fault(self):
         self.assertEqual(self.kinds(""), {})

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """A rank has one identity on several nodes: real Slurm, Hydra and Open MPI, in a Slurm job and out of it."""
+import json
 import os
 import sys
 
@@ -50,6 +51,31 @@ class Identity(engines.Test):
     def test_uneven_ranks_say_nothing(self):
         done = self.ok(self.allocation(NODES, "run", "--launcher", "slurm", "-n", "3", "--oversubscribe", *self.meeting(), "--", "/bin/true"))
         self.assertNotIn("can't honor", done.err)
+
+
+class Masks(engines.Test):
+    """Slurm takes masks away from the ranks of a node with several, where --gpu-bind=none has each open every device."""
+    nodes, shape = NODES, "gpu"
+
+    def test_the_plans_masks_reach_every_rank(self):
+        node = self.json("topo", "--topology", support.machine("devices/xeon-h100-switches.xml"))
+        node["devices"], node["links"] = node["devices"][:4], []
+        topology = self.file("node.json", json.dumps(node))
+        rank = self.file("rank.sh", "#!/bin/sh\necho rank $RANK: ${CUDA_VISIBLE_DEVICES-none}\n", 0o755)
+        words = [support.HPCLAUNCH, "run", "--launcher", "slurm", "--profile", "none", "--force", "--topology", topology, *self.meeting()]
+        script = self.file("job.sh", "#!/bin/sh\nexec \"$@\"\n", 0o755)
+        for start in (["salloc"], ["sbatch", "--wait", "-o", os.path.join(self.folder, "out"), script]):
+            for options, want in ((["-n", "3"], ["rank 0: 0,1", "rank 1: 0,1", "rank 2: 0,1"]),
+                                  (["-n", "4", "--gpu-view", "own"], ["rank 0: 0", "rank 1: 1", "rank 2: 0", "rank 3: 1"]),
+                                  (["-n", "3", "--devices-per-rank", "0"], ["rank 0:", "rank 1:", "rank 2:"]),
+                                  (["--agent"], ["rank : 0,1"] * 2)):
+                bind = [] if "--agent" in options else ["--bind-via", "none"]
+                with self.subTest(start=start[0], options=options):
+                    done = self.cluster.run("login", [*start[:1], "-N", str(NODES), "-c", "16", "--gpus-per-node=2", *start[1:], *words, *bind, *options, "--", rank])
+                    with open(os.path.join(self.folder, "out") if start[0] == "sbatch" else os.devnull) as out:
+                        lines = (done.stdout + out.read()).splitlines()
+                    self.assertEqual(done.returncode, 0, (done, lines))
+                    self.assertEqual(sorted(line.strip() for line in lines if line.startswith("rank ")), want, (done, lines))
 
 
 if __name__ == "__main__":

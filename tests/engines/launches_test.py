@@ -61,5 +61,14 @@ class SideBySide(engines.Test):
         self.assertRegex(done.stderr, r"--free: no core of n1 is free: launch \d+ \(sh\)")
 
 
+class WithDevices(SideBySide):
+    """The job was asked for GPUs, which every step of it asks for in turn."""
+
+    shape = "real-gpu"
+
+    def salloc(self, nodes):
+        return super().salloc(nodes) + ["--gpus-per-node=2"]
+
+
 if __name__ == "__main__":
     engines.main()

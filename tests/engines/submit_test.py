@@ -62,6 +62,10 @@ class Submit(engines.Test):
         self.has(done, "CANCELLED")
 
 
+# sbatch -W asks every few seconds.
+WAIT_FOR = 'id=$("$0" --parsable "$@") || exit; while squeue -h -j $id 2>/dev/null | grep -q .; do sleep 0.1; done'
+
+
 class Shapes(engines.Test):
     """`run` with nothing but a program, in what a job asked for."""
 
@@ -78,7 +82,7 @@ echo "status $?"
     def job(self, *options, script=None):
         """What a job prints."""
         out = os.path.join(self.folder, "out")
-        done = self.cluster.run("login", ["sbatch", "-W", "-o", out, "-t", "5", *options, script or self.script])
+        done = self.cluster.run("login", ["/bin/sh", "-c", WAIT_FOR, "sbatch", "-o", out, "-t", "5", *options, script or self.script])
         self.assertEqual(done.returncode, 0, (options, done.stdout, done.stderr))
         with open(out, errors="replace") as file:
             return file.read()
@@ -102,8 +106,8 @@ echo "status $?"
         for outer, inner in (("--mem-per-cpu=100", "--mem=300"), ("--mem=300", "--mem-per-cpu=100"), ("--gpus-per-node=2", "--gpus=1"),
                              ("--gpus=2", "--gpus-per-node=1"), ("--gpus-per-node=1 --cpus-per-gpu=1", "--cpus-per-task=1")):
             with self.subTest(outer=outer, inner=inner):
-                submit = self.file("outer.sh", "#!/bin/sh\nexec sbatch -W -o %s -N1 -n1 %s %s\n"
-                                   % (os.path.join(self.folder, "inner"), inner, self.file("inner.sh", """#!/bin/sh
+                submit = self.file("outer.sh", "#!/bin/sh\nexec /bin/sh -c '%s' sbatch -o %s -N1 -n1 %s %s\n"
+                                   % (WAIT_FOR, os.path.join(self.folder, "inner"), inner, self.file("inner.sh", """#!/bin/sh
 %s run --launcher slurm -- sh -c 'echo "rank $RANK of $WORLD_SIZE"'
 echo "status $?"
 """ % support.HPCLAUNCH, 0o755)), 0o755)

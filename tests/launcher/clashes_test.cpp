@@ -208,7 +208,7 @@ TEST_CASE("a step with fewer devices than the plan uses is said, as many are not
   const auto found = [](const char* arg) {
     Plan plan = plan_for("slurm", {arg});
     for (int r = 0; r < 4; ++r)
-      plan.placement.classes[0].ranks[static_cast<std::size_t>(r)].units = {{r, r, -1}};
+      plan.placement.classes[0].ranks[static_cast<std::size_t>(r)].slots = {{r, r, -1}};
     return arg_clashes(plan).size();
   };
   for (const char* arg : {"--gres=gpu:1", "--gres=gpu", "--gres=gpu:a100:3", "--gres=nic:8",

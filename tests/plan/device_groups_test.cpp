@@ -17,7 +17,7 @@ namespace {
 
 std::vector<int> devices_of(const RankPlan& rank) {
   std::vector<int> devices;
-  for (const UnitRef& unit : rank.units) devices.push_back(unit.device);
+  for (const Slot& unit : rank.slots) devices.push_back(unit.device);
   return devices;
 }
 

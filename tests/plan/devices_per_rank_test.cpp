@@ -37,7 +37,7 @@ std::string constant(const Plan& plan, const char* name) {
 
 std::set<int> units_of(const RankPlan& rank) {
   std::set<int> units;
-  for (const UnitRef& one : rank.units) units.insert(one.unit);
+  for (const Slot& one : rank.slots) units.insert(one.unit);
   return units;
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("a rank gets neighbouring devices, their masks and the cores near them
   CHECK(plan->placement.gpu_view == "own");
   CHECK(constant(*plan, "LOCAL_RANK") == "0");
   CHECK(plan->placement.classes[0].ranks[1].cpus.to_list() == "4-7");
-  CHECK(plan->placement.classes[0].ranks[1].units.back() == UnitRef{7, 7, -1});
+  CHECK(plan->placement.classes[0].ranks[1].slots.back() == Slot{7, 7, -1});
   CHECK(plan->world_size() == 8);
   asked(in).devices_per_rank = 4;
   CHECK(masks(*make_plan(in)) == Masks{"2,4,3,7", "0,1,5,6"});
@@ -355,7 +355,7 @@ TEST_CASE("where no profile says otherwise, tiles are what ranks get", "[plan][d
     const auto plan = make_plan(in);
     REQUIRE(plan);
     for (const RankPlan& rank : plan->placement.classes[0].ranks)
-      got.emplace_back(rank.device(), rank.units.front().subdevice);
+      got.emplace_back(rank.device(), rank.slots.front().part);
     return got;
   };
   CHECK(units() == std::vector<std::pair<int, int>>{

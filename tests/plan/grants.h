@@ -88,9 +88,9 @@ inline std::string masks_of(const Plan& plan, const Env& env, const char* variab
 inline std::string devices_of(const Plan& plan) {
   std::vector<std::string> devices;
   for (const RankPlan& rank : plan.placement.classes[0].ranks)
-    devices.push_back(rank.units.front().subdevice < 0
+    devices.push_back(rank.slots.front().part < 0
                           ? std::to_string(rank.device())
-                          : fmt::format("{}.{}", rank.device(), rank.units.front().subdevice));
+                          : fmt::format("{}.{}", rank.device(), rank.slots.front().part));
   return fmt::format("{}", fmt::join(devices, " "));
 }
 

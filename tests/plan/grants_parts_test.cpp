@@ -160,6 +160,28 @@ TEST_CASE("instances need a mask of their own", "[grants]") {
   CHECK(masks_of(*two, {}, "CUDA_VISIBLE_DEVICES") == "1");
 }
 
+TEST_CASE("parts of any vendor's devices by the profile's template", "[grants]") {
+  Profile profile;
+  profile.device_modes.push_back({"part", "", true, "", "${device}.${subdevice}", {}});
+  profile.device_modes.push_back({"counted", "", true, "", "p${unit}", {}});
+  Topology node = machine({0, 4, 6}, "nvidia", 2);
+  node.devices[1].subdevices = 0;
+  PlanInput in = input(node, {});
+  in.profile = &profile;
+  for (const auto& [mode, masks] :
+       {std::pair("part", "0.0 0.1 1.0 2.0 2.1"), {"counted", "p0 p1 p2 p3 p4"}}) {
+    asked(in).device_mode = mode;
+    asked(in).gpu_view = "own";
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    CHECK(masks_of(*plan, {}, "CUDA_VISIBLE_DEVICES") == masks);
+    CHECK(devices_of(*plan) == "0.0 0.1 1 2.0 2.1");
+  }
+  profile.device_modes[0].mask_item = "${launcher}";
+  asked(in).device_mode = "part";
+  CHECK_FALSE(make_plan(in));
+}
+
 TEST_CASE("Level Zero: tiles in every hierarchy", "[grants]") {
   Profile profile;
   profile.name = "p";

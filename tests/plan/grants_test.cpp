@@ -48,6 +48,16 @@ TEST_CASE("CUDA: lists of the batch system and masks are read together", "[grant
                "2",
                "grant-contradicts"},
               {"only how many", {{"SLURM_GPUS_ON_NODE", "2"}}, "0 1", "-1 -1", "grant-unclear"},
+              {"only how many each node was asked for",
+               {{"SLURM_GPUS_PER_NODE", "a100:1,h100:1"}},
+               "0 1",
+               "-1 -1",
+               "grant-unclear"},
+              {"what the node has is stronger",
+               {{"SLURM_GPUS_ON_NODE", "4"}, {"SLURM_GPUS_PER_NODE", "2"}},
+               "0 1 2 3",
+               "0 1 2 3",
+               ""},
               {"as many as there are", {{"SLURM_GPUS_ON_NODE", "4"}}, "0 1 2 3", "0 1 2 3", ""},
               {"a container's numbers", {{"NVIDIA_VISIBLE_DEVICES", "1,2"}}, "0 1", "1 2", ""},
               {"a container with everything",
@@ -212,6 +222,32 @@ TEST_CASE("what can be opened is stronger than what is said", "[grants]") {
     CHECK(devices_of(*plan) == (*mask == 'N' ? "1 2" : "1"));
     CHECK(rules(*plan).empty());
   }
+}
+
+TEST_CASE("an agent gets what can be opened and is free, and all cores", "[grants]") {
+  PlanInput in = input(machine({0, 1, 4, 5}), {});
+  in.reachable = {1, 2, 3};
+  Request& typed = asked(in);
+  typed.agent = true;
+  typed.ranks_per_node = 1;
+  typed.gpu_view = "all";
+  typed.bind_via = BindVia::none;
+  const auto got = [&] {
+    const auto plan = make_plan(in);
+    REQUIRE(plan);
+    const RankPlan& rank = plan->placement.classes[0].ranks[0];
+    std::vector<int> devices;
+    for (const Slot& slot : rank.slots) devices.push_back(slot.device);
+    CHECK(rank.cores == 16);
+    return fmt::format("{} of {}", masks_of(*plan, {}, "CUDA_VISIBLE_DEVICES"),
+                       fmt::join(devices, " "));
+  };
+  CHECK(got() == "0,1,2 of 1 2 3");
+  in.taken = {{2, -1}};
+  CHECK(got() == "0,2 of 1 3");
+  in.reachable.reset();
+  in.taken.clear();
+  CHECK(got() == "- of 0 1 2 3");
 }
 
 TEST_CASE("ranks sit near the devices that were granted", "[grants]") {

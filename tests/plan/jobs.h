@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "hpclaunch/make_plan.h"
-#include "plan/devices/units.h"
+#include "plan/devices/slots.h"
 #include "support/catch.h"
 
 namespace hpclaunch {
@@ -54,12 +54,12 @@ inline void add_devices(const std::vector<int>& near, const char* vendor, Topolo
 }
 
 /// What ranks of a lawful node can hold, with nothing asked for but devices per rank.
-inline Units units_of(const Topology& node, int devices_per_rank = 1) {
+inline Slots units_of(const Topology& node, int devices_per_rank = 1) {
   REQUIRE(check_topology(node));
   PlanInput input;
   input.node = node;
   if (devices_per_rank > 1) asked(input).devices_per_rank = devices_per_rank;
-  const Result<Units> units = find_units(input);
+  const Result<Slots> units = find_slots(input);
   REQUIRE(units);
   return *units;
 }

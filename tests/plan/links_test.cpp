@@ -44,12 +44,12 @@ void link(Topology& node, int a, int b, int lanes = 1) {
 }
 
 std::vector<int> devices(const Topology& node, int ranks) {
-  const Units units = test::units_of(node);
-  const auto matched = match_units(node, units, {ranks});
+  const Slots units = test::units_of(node);
+  const auto matched = match_slots(node, units, {ranks});
   REQUIRE(matched);
   std::vector<int> result;
   for (const int unit : matched->assigned)
-    result.push_back(units.list[static_cast<std::size_t>(unit)].device);
+    result.push_back(units.list[static_cast<std::size_t>(unit)].first().device);
   return result;
 }
 
@@ -110,11 +110,11 @@ TEST_CASE("a driver that keeps its order gets it", "[links]") {
   for (Device& device : node.devices) device.vendor = "intel";
   link(node, 0, 2);
   link(node, 1, 3);
-  Units units = test::units_of(node);
+  Slots units = test::units_of(node);
   units.view = "all";
-  CHECK(match_units(node, units, {4})->assigned == std::vector<int>{0, 1, 2, 3});
+  CHECK(match_slots(node, units, {4})->assigned == std::vector<int>{0, 1, 2, 3});
   units.view = "own";
-  CHECK(match_units(node, units, {4})->assigned == std::vector<int>{0, 2, 1, 3});
+  CHECK(match_slots(node, units, {4})->assigned == std::vector<int>{0, 2, 1, 3});
 }
 
 TEST_CASE("links that say nothing change nothing", "[links]") {
@@ -146,12 +146,12 @@ TEST_CASE("devices of one rank are linked ones", "[links]") {
   link(node, 0, 3, 4);
   link(node, 1, 4, 4);
   link(node, 0, 1, 1);
-  const Units units = test::units_of(node, 2);
+  const Slots units = test::units_of(node, 2);
   REQUIRE(units.list.size() == 2);
-  CHECK(units.list[0].device == 0);
-  CHECK(units.list[0].more.front().device == 3);
-  CHECK(units.list[1].device == 1);
-  CHECK(units.list[1].more.front().device == 4);
+  CHECK(units.list[0].first().device == 0);
+  CHECK(units.list[0].slots[1].device == 3);
+  CHECK(units.list[1].first().device == 1);
+  CHECK(units.list[1].slots[1].device == 4);
   REQUIRE(units.left.size() == 1);
   CHECK(units.left.front().device == 2);
 }

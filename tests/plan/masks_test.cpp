@@ -17,13 +17,13 @@ TEST_CASE("CUDA: lists are read as PyTorch's device_count() reads them", "[masks
     const char* stopped;
     const char* repeated;
   };
-  std::vector<Pick> from;
-  for (int d = 0; d < 8; ++d) from.push_back({d, -1, d, std::to_string(d)});
+  std::vector<Slot> from;
+  for (int d = 0; d < 8; ++d) from.push_back({d, d, -1, std::to_string(d)});
   Topology node = test::even_machine(2, 4, 2);
   test::add_devices({0, 1, 2, 3, 4, 5, 6, 7}, "nvidia", node);
-  const auto devices = [](const Picked& read) {
+  const auto devices = [](const Left& read) {
     std::vector<int> all;
-    for (const Pick& pick : read.picks) all.push_back(pick.device);
+    for (const Slot& slot : read.slots) all.push_back(slot.device);
     return all;
   };
   for (const Numbers& row : {
@@ -51,7 +51,7 @@ TEST_CASE("CUDA: lists are read as PyTorch's device_count() reads them", "[masks
            Numbers{"-1", {}, "", ""},
        }) {
     INFO(row.list);
-    const Picked read = read_mask(node, from, row.list, MaskSyntax::cuda);
+    const Left read = read_mask(node, from, row.list, MaskSyntax::cuda);
     CHECK(devices(read) == row.devices);
     CHECK(read.stopped == row.stopped);
     CHECK(read.repeated == row.repeated);
@@ -77,12 +77,12 @@ TEST_CASE("CUDA: lists are read as PyTorch's device_count() reads them", "[masks
            Numbers{"MIG-1,GPU-b", {-1}, "GPU-b", ""},
        }) {
     INFO(row.list);
-    const Picked read = read_mask(node, from, row.list, MaskSyntax::cuda);
+    const Left read = read_mask(node, from, row.list, MaskSyntax::cuda);
     CHECK(devices(read) == row.devices);
     CHECK(read.stopped == row.stopped);
     CHECK(read.repeated == row.repeated);
   }
   // PyTorch heeds the case, so ranks get a name that it finds.
-  CHECK(read_mask(node, from, "GPU-BC", MaskSyntax::cuda).picks.at(0).name == uuids[3]);
-  CHECK(read_mask(node, from, "GPU-bc", MaskSyntax::cuda).picks.at(0).name == "GPU-bc");
+  CHECK(read_mask(node, from, "GPU-BC", MaskSyntax::cuda).slots.at(0).entry == uuids[3]);
+  CHECK(read_mask(node, from, "GPU-bc", MaskSyntax::cuda).slots.at(0).entry == "GPU-bc");
 }

@@ -22,11 +22,11 @@ int usable(const Topology& node) {
                     [&](const Core& core) { return core.pus.intersects(node.allowed); }));
 }
 
-const CpuSet& near_of(const Units& units, const NodeRanks& matched, std::size_t rank) {
+const CpuSet& near_of(const Slots& units, const NodeRanks& matched, std::size_t rank) {
   return units.list[static_cast<std::size_t>(matched.assigned[rank])].pus;
 }
 
-long sum_of_distances(const Topology& node, const Units& units, const NodeRanks& matched) {
+long sum_of_distances(const Topology& node, const Slots& units, const NodeRanks& matched) {
   long sum = 0;
   for (std::size_t r = 0; r < matched.ranks.size(); ++r)
     sum += distance(node, near_of(units, matched, r), matched.ranks[r].cpus);
@@ -39,7 +39,7 @@ int worst_off(const NodeRanks& matched) {
   return least;
 }
 
-std::vector<int> ranks_on(const Units& units, const std::vector<int>& assigned) {
+std::vector<int> ranks_on(const Slots& units, const std::vector<int>& assigned) {
   std::vector<int> on(units.list.size(), 0);
   for (const int unit : assigned) ++on[static_cast<std::size_t>(unit)];
   return on;
@@ -94,7 +94,7 @@ class EveryWay {
 };
 
 // The best over every even number of ranks for each unit.
-std::pair<long, int> best_of_all(const Topology& node, const Units& units, int ranks) {
+std::pair<long, int> best_of_all(const Topology& node, const Slots& units, int ranks) {
   const int count = units.count();
   std::pair<long, int> best{std::numeric_limits<long>::max(), 0};
   std::set<std::vector<std::string>> tried;
@@ -125,14 +125,14 @@ TEST_CASE("no other cores are better for the devices that ranks have, by every w
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     const Topology node = test::small_node(seed);
     REQUIRE(check_topology(node));
-    const Units units = test::units_of(node);
+    const Slots units = test::units_of(node);
     const int cores = usable(node);
     if (cores > 7) continue;  // too many ways
     test::Random random(seed);
     const int ranks = random.in(1, std::min(cores > 5 ? 3 : 4, cores));
     INFO("seed " << seed << ", " << ranks << " ranks, " << units.count() << " units, " << cores
                  << " cores");
-    const auto matched = match_units(node, units, {ranks});
+    const auto matched = match_slots(node, units, {ranks});
     REQUIRE(matched);
     std::vector<CpuSet> near;  // as the units were assigned
     for (const int unit : matched->assigned)
@@ -143,9 +143,10 @@ TEST_CASE("no other cores are better for the devices that ranks have, by every w
     others += best_of_all(node, units, ranks).first < far ? 1 : 0;
     // A rank gets a part of one NUMA node or whole ones, which may cost a core where devices are near
     // more than one.
-    const bool one_numa = std::all_of(units.list.begin(), units.list.end(), [&](const Unit& unit) {
-      return !unit.pus.empty() && !around(node, unit.pus, kSameNuma).empty();
-    });
+    const bool one_numa =
+        std::all_of(units.list.begin(), units.list.end(), [&](const SlotGroup& unit) {
+          return !unit.pus.empty() && !around(node, unit.pus, kSameNuma).empty();
+        });
     if (!one_numa || far > 0) continue;
     CHECK(worst_off(*matched) == worst);
     ++compared;
@@ -159,7 +160,7 @@ TEST_CASE("no other cores are better for the devices that ranks have, by every w
 
 namespace {
 
-void check_even(const Units& units, const std::vector<int>& assigned) {
+void check_even(const Slots& units, const std::vector<int>& assigned) {
   const std::vector<int> on = ranks_on(units, assigned);
   const auto [least, most] = std::minmax_element(on.begin(), on.end());
   CHECK(*most - *least <= 1);
@@ -194,12 +195,12 @@ int in_common(const Device& device, const Nic& nic) {
 }
 
 // No interface is nearer than the rank's, and none is used more than need be.
-int check_nics(const Topology& node, const Units& units, NodeRanks matched) {
+int check_nics(const Topology& node, const Slots& units, NodeRanks matched) {
   int with = 0;
   const auto ranks = static_cast<int>(matched.ranks.size());
   for (std::size_t r = 0; r < matched.ranks.size(); ++r)
-    matched.ranks[r].units = {
-        {-1, units.list[static_cast<std::size_t>(matched.assigned[r])].device, -1}};
+    matched.ranks[r].slots = {
+        {-1, units.list[static_cast<std::size_t>(matched.assigned[r])].first().device, -1}};
   give_nics(node, matched.ranks);
   const std::vector<int> usable_nics = job_nics(node);
   std::map<std::vector<int>, std::map<int, int>> used;  // by the nearest ones
@@ -249,7 +250,7 @@ TEST_CASE("laws of the match over thousands of machines", "[match][law]") {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const Topology node = test::random_node(seed);
     REQUIRE(check_topology(node));
-    const Units units = test::units_of(node);
+    const Slots units = test::units_of(node);
     const int cores = usable(node);
     PlaceRequest want;
     want.ranks = random.chance(40) ? std::min(cores, units.count() * random.in(1, 3))
@@ -257,7 +258,7 @@ TEST_CASE("laws of the match over thousands of machines", "[match][law]") {
     if (random.chance(25)) want.cores_per_rank = random.in(1, cores / want.ranks);
     INFO("seed " << seed << ", " << want.ranks << " ranks of " << want.cores_per_rank << " cores, "
                  << units.count() << " units, " << cores << " cores");
-    const auto matched = match_units(node, units, want);
+    const auto matched = match_slots(node, units, want);
     REQUIRE(matched);
     REQUIRE(static_cast<int>(matched->ranks.size()) == want.ranks);
     check_even(units, matched->assigned);
@@ -272,7 +273,7 @@ TEST_CASE("laws of the match over thousands of machines", "[match][law]") {
     far += sum_of_distances(node, units, *matched);
     with_nics += check_nics(node, units, *matched);
     if (seed % 10 != 0) continue;
-    const auto again = match_units(node, units, want);
+    const auto again = match_slots(node, units, want);
     CHECK(again->ranks == matched->ranks);
     CHECK(again->assigned == matched->assigned);
   }
@@ -284,7 +285,7 @@ TEST_CASE("ranks that are bound get the nearest devices, evenly", "[match][law]"
   int mended = 0;
   for (std::uint64_t seed = 0; seed < 800; ++seed) {
     const Topology node = test::small_node(seed);
-    const Units units = test::units_of(node);
+    const Slots units = test::units_of(node);
     test::Random random(seed);
     std::vector<RankPlan> ranks(static_cast<std::size_t>(random.in(1, 5)));
     for (RankPlan& rank : ranks)
@@ -311,7 +312,7 @@ TEST_CASE("ranks that are bound get the nearest devices, evenly", "[match][law]"
       more = digit < assigned.size();
     }
     CHECK(far(ours) == best);
-    mended += far(assign_units_near(units, ranks)) > best ? 1 : 0;
+    mended += far(assign_slots_near(units, ranks)) > best ? 1 : 0;
   }
   CHECK(mended > 20);
 }
@@ -342,12 +343,12 @@ TEST_CASE("a device of unknown place leaves the others theirs", "[match]") {
   node.devices[1].numa = 1;
   node.devices[2].numa = 2;
   REQUIRE(check_topology(node));
-  const Units units = test::units_of(node);
-  const auto matched = match_units(node, units, {3});
+  const Slots units = test::units_of(node);
+  const auto matched = match_slots(node, units, {3});
   REQUIRE(matched);
   std::map<int, std::string> cpus;
   for (std::size_t r = 0; r < 3; ++r)
-    cpus[units.list[static_cast<std::size_t>(matched->assigned[r])].device] =
+    cpus[units.list[static_cast<std::size_t>(matched->assigned[r])].first().device] =
         matched->ranks[r].cpus.to_list();
   CHECK(cpus == std::map<int, std::string>{{0, "4-5"}, {1, "6-7"}, {2, "0-3"}});
 }
@@ -355,11 +356,11 @@ TEST_CASE("a device of unknown place leaves the others theirs", "[match]") {
 TEST_CASE("more ranks than cores share the cores near their devices", "[match][law]") {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const Topology node = test::small_node(seed);
-    const Units units = test::units_of(node);
+    const Slots units = test::units_of(node);
     PlaceRequest want{usable(node) + 1 + static_cast<int>(seed % 5)};
-    CHECK_FALSE(match_units(node, units, want));
+    CHECK_FALSE(match_slots(node, units, want));
     want.oversubscribe = true;
-    const auto matched = match_units(node, units, want);
+    const auto matched = match_slots(node, units, want);
     REQUIRE(matched);
     check_even(units, matched->assigned);
     for (std::size_t r = 0; r < matched->ranks.size(); ++r) {
@@ -406,8 +407,8 @@ TEST_CASE("renumbering changes numbers only", "[match][law]") {
     REQUIRE(check_topology(other));
     const int ranks = 1 + static_cast<int>(seed % 17) % usable(node);
     INFO("seed " << seed << ", " << ranks << " ranks");
-    auto a = match_units(node, test::units_of(node), {ranks});
-    auto b = match_units(other, test::units_of(other), {ranks});
+    auto a = match_slots(node, test::units_of(node), {ranks});
+    auto b = match_slots(other, test::units_of(other), {ranks});
     REQUIRE(a);
     REQUIRE(b);
     CHECK(a->assigned == b->assigned);

@@ -11,7 +11,7 @@ using namespace hpclaunch;
 namespace {
 
 Result<NodeRanks> place(const Topology& node, const PlaceRequest& want) {
-  return match_units(node, Units{}, want);
+  return match_slots(node, Slots{}, want);
 }
 
 int usable(const Topology& node) {

@@ -184,7 +184,7 @@ TEST_CASE("any granted CPUs of any machine: no core twice, no NUMA node crossed 
       const int ranks = random.in(1, random.chance(70) ? std::min(cores, 9) : cores);
       INFO(machine.name << ", CPUs " << machine.node.allowed.to_list() << ", " << ranks
                         << " ranks");
-      const Result<NodeRanks> placed = match_units(machine.node, Units{}, {ranks});
+      const Result<NodeRanks> placed = match_slots(machine.node, Slots{}, {ranks});
       REQUIRE(placed);
       check_known(machine.node, placed->ranks);
     }

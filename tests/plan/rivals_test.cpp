@@ -25,13 +25,13 @@ using test::Measure;
 using test::RivalPlan;
 
 RivalPlan ours(const Topology& node, int ranks) {
-  const Units units = test::units_of(node);
-  const auto matched = match_units(node, units, {ranks, 0, false, true});
+  const Slots units = test::units_of(node);
+  const auto matched = match_slots(node, units, {ranks, 0, false, true});
   REQUIRE(matched);
   RivalPlan plan;
   for (std::size_t r = 0; r < matched->ranks.size(); ++r)
     plan.push_back({matched->ranks[r].cpus,
-                    {units.list[static_cast<std::size_t>(matched->assigned[r])].device}});
+                    {units.list[static_cast<std::size_t>(matched->assigned[r])].first().device}});
   return plan;
 }
 

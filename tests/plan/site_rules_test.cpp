@@ -8,7 +8,7 @@
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
 #include "plan/cores/cores.h"
-#include "plan/devices/units.h"
+#include "plan/devices/slots.h"
 #include "plan/jobs.h"
 #include "support/catch.h"
 

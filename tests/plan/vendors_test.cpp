@@ -167,7 +167,7 @@ TEST_CASE("another vendor's devices change nothing for the kept ones", "[plan][v
     REQUIRE(a->placement.classes[0].ranks.size() == b->placement.classes[0].ranks.size());
     for (std::size_t r = 0; r < a->placement.classes[0].ranks.size(); ++r) {
       RankPlan theirs = a->placement.classes[0].ranks[r];
-      for (UnitRef& unit : theirs.units) unit.device = index[static_cast<std::size_t>(unit.device)];
+      for (Slot& unit : theirs.slots) unit.device = index[static_cast<std::size_t>(unit.device)];
       CHECK(theirs == b->placement.classes[0].ranks[r]);
     }
     for (const char* mask : {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}) {

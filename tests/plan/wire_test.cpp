@@ -297,6 +297,25 @@ TEST_CASE("a launcher without a local rank", "[wire]") {
   CHECK(wire->find("local=") == std::string::npos);
 }
 
+TEST_CASE("a constant device mask is set again where ranks may find another", "[wire]") {
+  Plan plan = small_plan();
+  plan.environment.settings = {setting("CUDA_VISIBLE_DEVICES", std::string("1,0")),
+                               setting("HIP_VISIBLE_DEVICES", std::string("-1")),
+                               setting("WORLD_SIZE", std::string("4"))};
+  const auto inherited = encode_wire(plan, {"R", ""});
+  const auto replaced = encode_wire(plan, {"R", "", true});
+  REQUIRE(inherited);
+  REQUIRE(replaced);
+  CHECK_THAT(*inherited, ContainsSubstring(":same=CUDA_VISIBLE_DEVICES*"));
+  CHECK_THAT(*replaced, ContainsSubstring(
+                            ":CUDA_VISIBLE_DEVICES=1,0:HIP_VISIBLE_DEVICES=-1:same=WORLD_SIZE*"));
+  CHECK(run_rank(*replaced, 3).environment ==
+        std::vector<std::string>{"CUDA_VISIBLE_DEVICES=1,0", "HIP_VISIBLE_DEVICES=-1"});
+  plan.environment.settings = {setting("CUDA_VISIBLE_DEVICES", std::string())};  // hides all
+  CHECK(run_rank(*encode_wire(plan, {"R", "", true}), 3).environment ==
+        std::vector<std::string>{"CUDA_VISIBLE_DEVICES="});
+}
+
 TEST_CASE("a plan that is too long says what makes it so", "[wire]") {
   Plan plan = small_plan();
   plan.environment.settings = {

@@ -72,9 +72,9 @@ NodeClass random_ranks(const Topology& node, std::uint64_t seed) {
     if (!node.devices.empty() && random.chance(80)) {
       const Device& device = node.devices[static_cast<std::size_t>(
           random.in(0, static_cast<int>(node.devices.size()) - 1))];
-      rank.units = {{-1, device.index, -1}};
+      rank.slots = {{-1, device.index, -1}};
       if (render::parts_of(device) > 0 && random.chance(70))
-        rank.units.front().subdevice = random.in(0, render::parts_of(device) - 1);
+        rank.slots.front().part = random.in(0, render::parts_of(device) - 1);
     }
     if (!node.nics.empty() && random.chance(50))
       rank.nic = random.in(0, static_cast<int>(node.nics.size()) - 1);

@@ -480,6 +480,14 @@ TEST_CASE("many silent nodes are counted", "[supervised][status]") {
                   "them\nhpclaunch: slurm exited with status 1\n") != std::string::npos);
 }
 
+TEST_CASE("where the launcher binds and starts nothing, the shim may", "[supervised][status]") {
+  constexpr const char* kHint = "try: --bind-via shim, where the launcher refuses the CPUs";
+  Plan plan = two_nodes();
+  CHECK(RankStatus(plan).summary(exited(192), plain()).report.find(kHint) == std::string::npos);
+  plan.placement.bind_via = hpclaunch::BindVia::launcher;
+  CHECK(RankStatus(plan).summary(exited(192), plain()).report.find(kHint) != std::string::npos);
+}
+
 TEST_CASE("the launcher's own end", "[supervised][status]") {
   const RankStatus ranks = of(all_well());
   const Summary failed = ranks.summary(exited(5), plain());

@@ -68,9 +68,9 @@ TEST_CASE("every device vendor is in each place that names vendors", "[vendor][p
               "each container engine's options for its devices");
     expect_in("docs/reference/topology.md", "vendor " + in_ticks(id), "a row of \"Devices\"");
     expect_in_line("docs/reference/topology.md", "| `vendor`, `model`", in_ticks(name), "name it");
-    expect_in("docs/devices.md", in_ticks(vendor.masks.front()), "a row of \"Vendors\"");
-    for (const std::string_view mask : vendor.masks)
-      if (!mask.empty()) expect_key_below("profiles/variables", mask, "explain knows the name");
+    expect_in("docs/devices.md", in_ticks(vendor.masks().front()), "a row of \"Vendors\"");
+    for (const std::string_view mask : vendor.masks())
+      expect_key_below("profiles/variables", mask, "explain knows the name");
   }
 }
 

@@ -71,7 +71,7 @@ std::optional<std::vector<CoreRun>> core_runs(const Topology& node);
 
 /// Ranks whose devices are near the same cores.
 struct LocalityGroup {
-  std::vector<int> units;  ///< positions in Units::list, ascending
+  std::vector<int> slots;  ///< positions in Slots::list, ascending
   std::vector<CoreSet> within =
       {};  ///< cores by Distance; each contains the one before; none near a device without CPUs
 };

@@ -11,57 +11,63 @@ namespace hpclaunch {
 
 namespace {
 
+using Slots = std::vector<Slot>;
+
 bool begins(const std::string& name, std::string_view with) {
   return !name.empty() && to_lower(name).starts_with(with);
 }
 
-enum class Match { none, one, unclear };
+// What an entry leads to: the parts of one device, or one instance.
+struct Match {
+  Slots slots = {};
+  bool unclear = false;  // it may be one whose name is not known
+};
 
-// The one of `from` that a name, in lower case, leads to. `unclear`: it may be one whose name is not known.
-Match match_name(const Topology& node, const std::vector<Pick>& from, const std::string& wanted,
-                 Pick& found) {
+// `wanted` is in lower case.
+Match match_name(const Topology& node, const Slots& from, const std::string& wanted) {
   const bool instances = wanted.starts_with("mig-");
-  if (wanted.size() <= 4 || !(instances || wanted.starts_with("gpu-"))) return Match::none;
-  int hits = 0;
-  int known = 0;
-  for (const Pick& pick : from) {
-    const Device* device = node.find_device(pick.device);
+  if (wanted.size() <= 4 || !(instances || wanted.starts_with("gpu-"))) return {};
+  Match match;
+  std::size_t known = 0;
+  for (const Slot& slot : from) {
+    const Device* device = node.find_device(slot.device);
     if (device == nullptr) continue;
-    const auto names = instances ? device->instances : std::vector<std::string>{device->uuid};
-    known += names.empty() || names.front().empty() ? 0 : 1;
-    for (int i = 0; i < static_cast<int>(names.size()); ++i) {
-      const bool ours = pick.part < 0 || (instances && pick.part == i);
-      if (!ours || !begins(names[i], wanted)) continue;
-      found = pick;
-      if (instances) found.part = i;
-      ++hits;
-    }
+    const std::string& name = instances ? slot.entry : device->uuid;
+    known += instances ? is_instance(slot) : !name.empty();
+    if (begins(name, wanted)) match.slots.push_back(slot);
   }
-  if (hits == 1) return Match::one;
+  const bool one =
+      !match.slots.empty() && (instances ? match.slots.size() == 1
+                                         : match.slots.front().device == match.slots.back().device);
+  if (one) return match;
   if (wanted.starts_with("mig-gpu-")) {
     // MIG-GPU-<uuid>/<instance>/<compute instance>, before R470: the device is known, not which instance.
     const std::size_t slash = wanted.find('/');
-    if (slash == std::string::npos) return Match::none;
-    Pick device;
-    if (match_name(node, from, wanted.substr(4, slash - 4), device) == Match::one)
-      found.device = device.device;
-    return Match::unclear;
+    if (slash == std::string::npos) return {};
+    match = match_name(node, from, wanted.substr(4, slash - 4));
+    match.slots.resize(std::min<std::size_t>(1, match.slots.size()));
+    for (Slot& slot : match.slots) slot.unit = slot.part = -1;
+    return {match.slots, true};
   }
-  const bool complete = instances ? known > 0 : known == static_cast<int>(from.size());
-  return hits > 0 || complete ? Match::none : Match::unclear;
+  const bool complete = instances ? known > 0 : known == from.size();
+  return {{}, match.slots.empty() && !complete};
 }
 
-Match match_number(const std::vector<Pick>& from, long number, Pick& found) {
-  const auto at = std::ranges::find(from, number, &Pick::number);
-  if (at == from.end()) return Match::none;
-  found = *at;
-  return Match::one;
+// The parts of the device with this number.
+Match match_number(const Slots& from, long number, bool anew) {
+  Match match;
+  long place = -1;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (i == 0 || from[i].device < 0 || from[i].device != from[i - 1].device) ++place;
+    if ((anew ? place : from[i].unit) == number) match.slots.push_back(from[i]);
+  }
+  return match;
 }
 
 // PyTorch compares device names with their case; a name in another case is replaced by the device's own.
-std::string own_spelling(const Topology& node, const Pick& pick, const std::string& entry) {
-  const Device* device = node.find_device(pick.device);
-  if (device == nullptr || pick.part >= 0 || !begins(device->uuid, to_lower(entry))) return entry;
+std::string own_spelling(const Topology& node, const Slot& slot, const std::string& entry) {
+  const Device* device = node.find_device(slot.device);
+  if (device == nullptr || !begins(device->uuid, to_lower(entry))) return entry;
   return device->uuid.starts_with(entry) ? entry : device->uuid;
 }
 
@@ -86,12 +92,16 @@ std::optional<long> mask_number(std::string_view entry, MaskSyntax syntax) {
 
 bool has_split(const Topology& node) { return std::ranges::any_of(node.devices, is_split); }
 
-Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::string_view list,
-                 MaskSyntax syntax) {
+bool is_instance(const Slot& slot) {
+  return slot.entry.size() > 4 && to_lower(slot.entry.substr(0, 4)) == "mig-";
+}
+
+Left read_mask(const Topology& node, const Slots& from, std::string_view list, MaskSyntax syntax,
+               bool anew) {
   const bool cuda = syntax == MaskSyntax::cuda;
   const bool names = list.starts_with("GPU-") || list.starts_with("MIG-");
   const std::string_view form = cuda && names ? list.substr(0, 4) : "";  // of every entry
-  Picked read;
+  Left read;
   std::set<std::string> texts;
   std::set<std::string> reached;
   bool open = true;
@@ -109,23 +119,31 @@ Picked read_mask(const Topology& node, const std::vector<Pick>& from, std::strin
         cuda && number ? std::to_string(*number) : std::string(cuda ? piece : trim(piece));
     if (cuda && !texts.insert(entry).second) return {{}, "", entry};
     if (!open) continue;
-    Pick pick;
-    const Match match =
-        number ? match_number(from, *number, pick) : match_name(node, from, to_lower(entry), pick);
-    // What an entry has led to; its text where that is not known.
-    const std::string target = match == Match::one && pick.device >= 0
-                                   ? fmt::format("{}/{}", pick.device, pick.part)
-                               : !pick.name.empty() ? pick.name
-                               : cuda               ? entry
-                                                    : to_lower(entry);
-    const bool repeated = match != Match::none && !reached.insert(target).second;
+    Match match =
+        number ? match_number(from, *number, anew) : match_name(node, from, to_lower(entry));
+    const bool none = match.slots.empty() && !match.unclear;
+    if (match.unclear && match.slots.empty()) match.slots.emplace_back();
+    bool repeated = false;
+    for (const Slot& slot : match.slots) {
+      const bool known = slot.device >= 0 && !match.unclear;
+      const std::string text = !slot.entry.empty() && !match.unclear ? slot.entry
+                               : cuda                                ? entry
+                                                                     : to_lower(entry);
+      const std::string key = known ? fmt::format("{}/{}", slot.device, slot.part) : text;
+      repeated = !reached.insert(key).second || repeated;
+    }
     if (cuda && repeated) return {{}, "", entry};
-    if (match == Match::none || repeated) {
+    if (none || repeated) {
       stop(entry);
       continue;
     }
-    if (!number) pick.name = cuda ? own_spelling(node, pick, entry) : entry;
-    read.picks.push_back(std::move(pick));
+    const bool by_instance = to_lower(entry).starts_with("mig-");
+    for (Slot& slot : match.slots) {
+      const bool usable = match.unclear || !slot.entry.empty();
+      if (!number && usable && (by_instance || !is_instance(slot)))
+        slot.entry = cuda ? own_spelling(node, slot, entry) : entry;
+      read.slots.push_back(std::move(slot));
+    }
   }
   return read;
 }
@@ -134,20 +152,9 @@ bool counts_whole(const EnvSnapshot& env) {
   return env.get("ZE_FLAT_DEVICE_HIERARCHY") == "COMPOSITE";
 }
 
-std::vector<Pick> tiles_in(const Topology& node, const std::vector<Pick>& counted) {
-  std::vector<Pick> tiles;
-  for (std::size_t place = 0; place < counted.size(); ++place) {
-    const int index = counted[place].device >= 0 ? counted[place].device : counted[place].number;
-    const Device* device = node.find_device(index);
-    for (int tile = 0; tile < (device == nullptr ? 1 : std::max(1, device->subdevices)); ++tile)
-      tiles.push_back({index, tile, static_cast<int>(place), ""});
-  }
-  return tiles;
-}
-
-std::vector<Pick> read_tile_mask(const std::vector<Pick>& tiles, std::string_view list, bool whole,
+std::vector<bool> read_tile_mask(const Slots& tiles, std::string_view list, bool whole,
                                  std::vector<std::string>& ignored) {
-  std::set<std::size_t> left;
+  std::vector<bool> left(tiles.size());
   for (const std::string_view piece : split(list, ',')) {
     const std::string_view entry = trim(piece);
     const std::size_t dot = entry.find('.');
@@ -156,17 +163,12 @@ std::vector<Pick> read_tile_mask(const std::vector<Pick>& tiles, std::string_vie
     const long tile = part ? parse_natural(entry.substr(dot + 1)).value_or(-1) : -1;
     bool found = false;
     for (std::size_t t = 0; t < tiles.size(); ++t) {
-      const bool named = whole ? tiles[t].number == number && (!part || tiles[t].part == tile)
-                               : !part && static_cast<long>(t) == number;
-      if (named) left.insert(t);
-      found = found || named;
+      if (tiles[t].unit != number || (part && (!whole || tiles[t].part != tile))) continue;
+      left[t] = found = true;
     }
     if (!found) ignored.emplace_back(entry);
   }
-  std::vector<Pick> picks;
-  picks.reserve(left.size());
-  for (const std::size_t t : left) picks.push_back(tiles[t]);
-  return picks;
+  return left;
 }
 
 }  // namespace hpclaunch

@@ -16,33 +16,23 @@ namespace {
 
 using Index = std::size_t;
 
-constexpr int kOneDevice = 1 << 16;  // parts of one device: more than lanes can be
-
-int lanes_of(const Topology& node, int a, int b) {
-  if (a == b) return a < 0 ? 0 : kOneDevice;
-  int lanes = 0;
-  for (const Link& link : node.links)
-    if ((link.from == a && link.to == b) || (link.from == b && link.to == a)) lanes += link.lanes;
-  return lanes;
-}
-
 // Linked neighbours of a ring, and their lanes.
-std::pair<int, long> measure(const Topology& node, const Units& units,
+std::pair<int, long> measure(const Topology& node, const Slots& slots,
                              const std::vector<int>& order) {
   std::pair<int, long> ring;
   const std::size_t pairs = order.size() > 2 ? order.size() : order.size() - 1;
   for (std::size_t i = 0; i < pairs; ++i) {
-    const int lanes =
-        lanes_between(node, units.list[order[i]], units.list[order[(i + 1) % order.size()]]);
+    const int lanes = lanes_between(node, slots.list[order[i]].slots,
+                                    slots.list[order[(i + 1) % order.size()]].slots);
     ring.first += lanes > 0 ? 1 : 0;
     ring.second += lanes;
   }
   return ring;
 }
 
-// A greedy ring (nearest neighbour) where it links more neighbours than the plain order, or by more lanes; units with
+// A greedy ring (nearest neighbour) where it links more neighbours than the plain order, or by more lanes; slots with
 // ranks before the others.
-std::vector<std::vector<int>> link_neighbours(const Topology& node, const Units& units,
+std::vector<std::vector<int>> link_neighbours(const Topology& node, const Slots& slots,
                                               const std::vector<LocalityGroup>& groups,
                                               std::vector<std::vector<int>> assigned) {
   if (node.links.empty()) return assigned;
@@ -50,13 +40,15 @@ std::vector<std::vector<int>> link_neighbours(const Topology& node, const Units&
   std::vector<int> plain;
   std::vector<int> ring;
   const auto lanes = [&](int unit) {
-    return ring.empty() ? 0 : lanes_between(node, units.list[ring.back()], units.list[unit]);
+    return ring.empty()
+               ? 0
+               : lanes_between(node, slots.list[ring.back()].slots, slots.list[unit].slots);
   };
   for (Index g = 0; g < groups.size(); ++g) {
     std::vector<int> open = assigned[g];
     open.erase(std::unique(open.begin(), open.end()), open.end());
     const std::vector<int> order = open;
-    for (const int unit : groups[g].units)
+    for (const int unit : groups[g].slots)
       if (std::ranges::count(order, unit) == 0) open.push_back(unit);
     std::map<int, int> in_place_of;
     for (const int unit : order) {
@@ -67,47 +59,47 @@ std::vector<std::vector<int>> link_neighbours(const Topology& node, const Units&
     }
     for (int& unit : linked[g]) unit = in_place_of[unit];
   }
-  return measure(node, units, ring) > measure(node, units, plain) ? linked : assigned;
+  return measure(node, slots, ring) > measure(node, slots, plain) ? linked : assigned;
 }
 
-// Where the locality of units is unknown, all cores are near; without usable CPUs at the unit, none is.
-std::vector<LocalityGroup> locality_groups(const Topology& node, const Units& units) {
+// Where the locality of slots is unknown, all cores are near; without usable CPUs at the unit, none is.
+std::vector<LocalityGroup> locality_groups(const Topology& node, const Slots& slots) {
   std::vector<LocalityGroup> groups;
   const CpuSet all = node.all_pus();
-  for (int u = 0; u < units.count(); ++u) {
-    const Unit& unit = units.list[u];
+  for (int u = 0; u < slots.count(); ++u) {
+    const SlotGroup& unit = slots.list[u];
     LocalityGroup group;
     CpuSet last = unit.pus.empty() ? all : unit.pus;
     for (int far = kNear; far < kDistances; ++far) {
       last |= far == kElsewhere ? all : around(node, unit.pus, far);
-      const bool none = unit.lacks_cpus && unit.more.empty() && far < kSamePackage;
+      const bool none = unit.lacks_cpus && unit.slots.size() == 1 && far < kSamePackage;
       group.within.push_back(none ? CoreSet{} : cores_of(node, last));
     }
     const auto same = std::ranges::find(groups, group.within, &LocalityGroup::within);
-    (same == groups.end() ? groups.emplace_back(std::move(group)) : *same).units.push_back(u);
+    (same == groups.end() ? groups.emplace_back(std::move(group)) : *same).slots.push_back(u);
   }
   return groups;
 }
 
-// The ranks of a group spread evenly over its units, in order.
-std::vector<int> spread(const std::vector<int>& units, int ranks) {
+// The ranks of a group spread evenly over its slots, in order.
+std::vector<int> spread(const std::vector<int>& slots, int ranks) {
   std::vector<int> assigned;
   for (Index i = 0; i < static_cast<Index>(ranks); ++i)
-    assigned.push_back(units[i * units.size() / static_cast<Index>(ranks)]);
+    assigned.push_back(slots[i * slots.size() / static_cast<Index>(ranks)]);
   return assigned;
 }
 
 // Moves ranks one by one from the group with the fewest cores for each to the one with the most, as
-// long as that helps and units stay even.
-void even_out(const Units& all, const std::vector<LocalityGroup>& groups, std::vector<int>& ranks) {
+// long as that helps and slots stay even.
+void even_out(const Slots& all, const std::vector<LocalityGroup>& groups, std::vector<int>& ranks) {
   const int each = std::accumulate(ranks.begin(), ranks.end(), 0) / all.count();
   const auto near = [&](Index g) {
-    const Unit& first = all.list[groups[g].units.front()];
+    const SlotGroup& first = all.list[groups[g].slots.front()];
     return first.lacks_cpus || first.apart ? 0L
                                            : static_cast<long>(groups[g].within[kNear].count());
   };
-  const auto least = [&](Index g) { return static_cast<int>(groups[g].units.size()) * each; };
-  const auto most = [&](Index g) { return least(g) + static_cast<int>(groups[g].units.size()); };
+  const auto least = [&](Index g) { return static_cast<int>(groups[g].slots.size()) * each; };
+  const auto most = [&](Index g) { return least(g) + static_cast<int>(groups[g].slots.size()); };
   for (;;) {
     Index from = groups.size();
     Index to = groups.size();
@@ -127,24 +119,24 @@ void even_out(const Units& all, const std::vector<LocalityGroup>& groups, std::v
 }
 
 // Which unit each rank of each group gets: in block order where nothing is gained by another.
-std::vector<std::vector<int>> assign_groups(const Topology& node, const Units& units,
+std::vector<std::vector<int>> assign_groups(const Topology& node, const Slots& slots,
                                             const std::vector<LocalityGroup>& groups, int ranks,
                                             bool settled) {
-  std::vector<Index> group_of(units.list.size(), 0);
+  std::vector<Index> group_of(slots.list.size(), 0);
   for (Index g = 0; g < groups.size(); ++g)
-    for (const int unit : groups[g].units) group_of[unit] = g;
+    for (const int unit : groups[g].slots) group_of[unit] = g;
   std::vector<std::vector<int>> assigned(groups.size());
-  for (const int unit : assign_units(units, ranks)) assigned[group_of[unit]].push_back(unit);
+  for (const int unit : assign_slots(slots, ranks)) assigned[group_of[unit]].push_back(unit);
   std::vector<int> counts;
   counts.reserve(assigned.size());
   for (const std::vector<int>& one : assigned) counts.push_back(static_cast<int>(one.size()));
-  if (!settled) even_out(units, groups, counts);
+  if (!settled) even_out(slots, groups, counts);
   for (Index g = 0; g < groups.size(); ++g)
     if (counts[g] != static_cast<int>(assigned[g].size()))
-      assigned[g] = spread(groups[g].units, counts[g]);
+      assigned[g] = spread(groups[g].slots, counts[g]);
   // Where the driver keeps its own order, device LOCAL_RANK is right in that order only.
-  if (units.compact || (units.vendor->keeps_order() && units.view == "all")) return assigned;
-  return link_neighbours(node, units, groups, std::move(assigned));
+  if (slots.compact || (slots.vendor->keeps_order() && slots.view == "all")) return assigned;
+  return link_neighbours(node, slots, groups, std::move(assigned));
 }
 
 struct RankSeat {
@@ -176,8 +168,8 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<Locality
   for (const std::vector<int>& one : assigned) ranks.push_back(static_cast<int>(one.size()));
   std::vector<Index> next(groups.size(), 0);
   std::vector<RankSeat> seats;
-  // Without units exact shares may lie anywhere.
-  const bool anywhere = groups.front().units.empty();
+  // Without slots exact shares may lie anywhere.
+  const bool anywhere = groups.front().slots.empty();
   for (const Block& block :
        allocate_cores(groups, cores_by_numa(node), ranks, anywhere ? 0 : width)) {
     const auto g = static_cast<Index>(block.group);
@@ -189,21 +181,21 @@ std::vector<RankSeat> own_seats(const Topology& node, const std::vector<Locality
 }
 
 // Cores that no rank has, to ranks with all cores near their device (placement.md, "Fewer ranks than devices").
-void give_idle_cores(const Topology& node, const Units& units, std::vector<RankSeat>& seats) {
+void give_idle_cores(const Topology& node, const Slots& slots, std::vector<RankSeat>& seats) {
   CoreSet used;
   for (const RankSeat& seat : seats) used |= seat.share;
   std::vector<CoreSet> idle = cores_by_numa(node);
   for (CoreSet& cores : idle) cores -= used;
   const int last = seats.size() < idle.size() ? kElsewhere : kSameNuma;
   const auto owns_near = [&](const RankSeat& seat) {
-    return pus_of(node, seat.share).contains(units.list[seat.unit].pus & node.allowed);
+    return pus_of(node, seat.share).contains(slots.list[seat.unit].pus & node.allowed);
   };
   for (int far = kNear; far <= last; ++far)
     for (CoreSet& share : idle) {
       std::vector<RankSeat*> nearest;
       for (RankSeat& seat : seats)
         if (owns_near(seat) &&
-            distance(node, units.list[seat.unit].pus, pus_of(node, share)) <= far)
+            distance(node, slots.list[seat.unit].pus, pus_of(node, share)) <= far)
           nearest.push_back(&seat);
       if (nearest.empty() || share.empty()) continue;
       if (far > kSameNuma)
@@ -253,22 +245,22 @@ std::vector<std::string> remarks_on(const Topology& node, const std::vector<Rank
 }
 
 // Something to type that has room for the ranks: narrower ranks, or fewer, which then have the devices of the others.
-std::string with_room(const PlaceRequest& want, const Units& units, int cores) {
+std::string with_room(const PlaceRequest& want, const Slots& slots, int cores) {
   const int width = std::max(1, want.cores_per_rank);
   const int most = std::max(1, cores / width);
   std::string fewer = fmt::format("--ranks-per-node {}{}", most, most > 1 ? " or fewer" : "");
   if (width == 1) return fmt::format("use {}, or share cores with --oversubscribe", fewer);
   if (width > cores && want.ranks > cores)
     return fmt::format("use {} with --cpus-per-rank {} or fewer", fewer, cores);
-  if (width <= cores && !want.one_device && units.per_rank == 1 && units.filled == 0 &&
-      units.total >= 2 * most)
-    fewer = fmt::format("--ranks-per-node {} with --devices-per-rank {}", most, units.total / most);
+  if (width <= cores && !want.one_device && slots.per_rank == 1 && slots.filled == 0 &&
+      slots.total >= 2 * most)
+    fewer = fmt::format("--ranks-per-node {} with --devices-per-rank {}", most, slots.total / most);
   if (want.ranks > cores) return "use " + fewer;
   return fmt::format("use --cpus-per-rank {} or fewer{}", cores / want.ranks,
                      width <= cores ? ", or " + fewer : "");
 }
 
-Error too_many(const PlaceRequest& want, const Units& units, int cores, const Topology& node) {
+Error too_many(const PlaceRequest& want, const Slots& slots, int cores, const Topology& node) {
   const int width = std::max(1, want.cores_per_rank);
   std::string need = counted(want.ranks, "rank") + " per node";
   if (width > 1)
@@ -277,37 +269,30 @@ Error too_many(const PlaceRequest& want, const Units& units, int cores, const To
   std::string have = fmt::format("the node has {} available", counted(cores, "core"));
   if (node.allowed.count() > cores)
     have += fmt::format(" ({})", counted(node.allowed.count(), "hardware thread"));
-  return Error{ErrorKind::usage, fmt::format("{}, {}", need, have), with_room(want, units, cores)};
+  return Error{ErrorKind::usage, fmt::format("{}, {}", need, have), with_room(want, slots, cores)};
 }
 
 }  // namespace
 
-int lanes_between(const Topology& node, const Unit& a, const Unit& b) {
-  int lanes = lanes_of(node, a.device, b.device);
-  for (const Unit& one : a.more) lanes += lanes_between(node, one, b);
-  for (const Unit& one : b.more) lanes += lanes_of(node, a.device, one.device);
-  return lanes;
-}
-
-Result<NodeRanks> match_units(const Topology& whole, const Units& units, const PlaceRequest& want) {
+Result<NodeRanks> match_slots(const Topology& whole, const Slots& slots, const PlaceRequest& want) {
   const Topology node = usable_part(whole);
   const auto have = std::ssize(node.cores);
   const bool shared = want.ranks > have && want.oversubscribe && want.cores_per_rank <= 1;
   if (!shared && static_cast<long>(want.ranks) * std::max(1, want.cores_per_rank) > have)
-    return too_many(want, units, static_cast<int>(have), node);
-  std::vector<LocalityGroup> groups = locality_groups(node, units);
+    return too_many(want, slots, static_cast<int>(have), node);
+  std::vector<LocalityGroup> groups = locality_groups(node, slots);
   std::vector<std::vector<int>> assigned{std::vector<int>(static_cast<Index>(want.ranks), -1)};
   if (groups.empty())
     groups.push_back({{}, std::vector<CoreSet>(kDistances, cores_of(node, node.allowed))});
   else
     assigned =
-        assign_groups(node, units, groups, want.ranks,
-                      shared || units.filled > 0 || (units.compact && want.ranks < units.count()));
+        assign_groups(node, slots, groups, want.ranks,
+                      shared || slots.filled > 0 || (slots.compact && want.ranks < slots.count()));
   std::vector<RankSeat> seats = shared ? share_seats(groups, assigned)
                                        : own_seats(node, groups, assigned, want.cores_per_rank);
   if (want.use_idle && !shared && want.cores_per_rank == 0 &&
-      want.ranks * units.per_rank < units.total)
-    give_idle_cores(node, units, seats);
+      want.ranks * slots.per_rank < slots.total)
+    give_idle_cores(node, slots, seats);
   std::ranges::stable_sort(seats, {}, [](const RankSeat& seat) { return seat.share.first(); });
   NodeRanks matched;
   for (const RankSeat& seat : seats) {
@@ -321,25 +306,26 @@ Result<NodeRanks> match_units(const Topology& whole, const Units& units, const P
   return matched;
 }
 
-std::vector<int> match_bound(const Topology& node, const Units& units,
+std::vector<int> match_bound(const Topology& node, const Slots& slots,
                              const std::vector<RankPlan>& ranks) {
-  std::vector<int> assigned = assign_units_near(units, ranks);
+  std::vector<int> assigned = assign_slots_near(slots, ranks);
   const auto count = static_cast<int>(ranks.size());
-  if (units.list.empty() || (units.compact && count < units.count())) return assigned;
-  std::vector<int> on(units.list.size(), 0);
+  if (slots.list.empty() || (slots.compact && count < slots.count())) return assigned;
+  std::vector<int> on(slots.list.size(), 0);
   for (const int unit : assigned) ++on[unit];
   if (const auto [fewest, most] = std::ranges::minmax(on); most - fewest > 1)
-    assigned = assign_units(units, count);
+    assigned = assign_slots(slots, count);
   std::vector<std::vector<int>> far(ranks.size());  // [rank][unit]
   for (Index r = 0; r < ranks.size(); ++r)
-    for (const Unit& unit : units.list) far[r].push_back(distance(node, unit.pus, ranks[r].cpus));
-  on.assign(units.list.size(), 0);
+    for (const SlotGroup& unit : slots.list)
+      far[r].push_back(distance(node, unit.pus, ranks[r].cpus));
+  on.assign(slots.list.size(), 0);
   for (const int unit : assigned) ++on[unit];
   const auto cost = [&](Index r, int unit) { return far[r][unit]; };
   for (bool better = true; better;) {
     better = false;
     for (Index r = 0; r < ranks.size(); ++r) {
-      for (int unit = 0; unit < units.count(); ++unit) {  // an emptier unit that is nearer
+      for (int unit = 0; unit < slots.count(); ++unit) {  // an emptier unit that is nearer
         int& mine = assigned[r];
         if (cost(r, unit) >= cost(r, mine) || on[unit] >= on[mine]) continue;
         --on[mine];

@@ -7,7 +7,7 @@
 
 #include "hpclaunch/make_plan.h"
 #include "plan/cores/cores.h"
-#include "plan/devices/units.h"
+#include "plan/devices/slots.h"
 
 namespace hpclaunch {
 
@@ -16,8 +16,7 @@ namespace {
 std::vector<const Device*> devices_of(const Topology& node, const RankPlan& rank) {
   std::vector<const Device*> devices;
   for (const Device& device : node.devices)
-    if (std::ranges::count(rank.units, device.index, &UnitRef::device) > 0)
-      devices.push_back(&device);
+    if (std::ranges::count(rank.slots, device.index, &Slot::device) > 0) devices.push_back(&device);
   return devices;
 }
 

@@ -26,27 +26,27 @@ std::string far_text(const NodeRanks& placed, const char* where) {
                                      : "are not on the cores nearest to their");
 }
 
-int count_far(const Topology& node, const Units& units, const NodeRanks& placed) {
+int count_far(const Topology& node, const Slots& slots, const NodeRanks& placed) {
   int far = 0;
   for (std::size_t r = 0; r < placed.assigned.size(); ++r)
     if (const int unit = placed.assigned[r]; unit >= 0)
-      far += distance(node, units.list[unit].pus, placed.ranks[r].cpus) == kNear ? 0 : 1;
+      far += distance(node, slots.list[unit].pus, placed.ranks[r].cpus) == kNear ? 0 : 1;
   return far;
 }
 
 // True when a mask of the batch system or the user leaves devices that the rule is not for, and the cores near them
 // suffice.
-bool closer_without_rule(const PlanInput& input, const Units& units,
+bool closer_without_rule(const PlanInput& input, const Slots& slots,
                          const std::vector<RankPlan>& bound) {
-  if (units.given.empty()) return false;
-  const NodeRanks by_rule{bound, match_bound(input.node, units, bound)};
-  if (count_far(input.node, units, by_rule) == 0) return false;
-  const Result<NodeRanks> near = match_units(input.node, units, {static_cast<int>(bound.size())});
-  return near && count_far(input.node, units, *near) == 0;
+  if (slots.given.empty()) return false;
+  const NodeRanks by_rule{bound, match_bound(input.node, slots, bound)};
+  if (count_far(input.node, slots, by_rule) == 0) return false;
+  const Result<NodeRanks> near = match_slots(input.node, slots, {static_cast<int>(bound.size())});
+  return near && count_far(input.node, slots, *near) == 0;
 }
 
 // The last rule that holds and fits. What was typed about cores is stronger than any rule.
-void bind_by_rule(const PlanInput& input, Facts facts, const Units& units, int ranks,
+void bind_by_rule(const PlanInput& input, Facts facts, const Slots& slots, int ranks,
                   NodeRanks& result) {
   set_ranks_per_node(ranks, facts);
   const std::vector<Binding>& rules = input.profile->bindings;
@@ -56,11 +56,11 @@ void bind_by_rule(const PlanInput& input, Facts facts, const Units& units, int r
     const bool fits = bound && std::ranges::all_of(*bound, [&](const RankPlan& rank) {
                         return input.node.allowed.contains(rank.cpus);
                       });
-    if (fits && (!result.rules.empty() || !closer_without_rule(input, units, *bound))) {
+    if (fits && (!result.rules.empty() || !closer_without_rule(input, slots, *bound))) {
       result.rules.push_back({&*rule, met(rule->when, facts), std::move(*bound)});
     } else if (fits) {
       result.remarks.push_back(
-          fmt::format("profile rule {} does not match the devices of {}", rule->id, units.given));
+          fmt::format("profile rule {} does not match the devices of {}", rule->id, slots.given));
     } else if (result.rules.empty()) {
       result.remarks.push_back(fmt::format("profile rule {} does not fit {} on this node", rule->id,
                                            counted(ranks, "rank")));
@@ -68,14 +68,14 @@ void bind_by_rule(const PlanInput& input, Facts facts, const Units& units, int r
   }
   if (result.rules.empty()) return;
   result.ranks = result.rules.front().ranks;
-  result.assigned = match_bound(input.node, units, result.ranks);
+  result.assigned = match_bound(input.node, slots, result.ranks);
 }
 
 // A rule gives a rank the cores near one device, so none is for ranks of several: these have the cores near each of
 // theirs. Of the rule for a rank on each device the choice of hardware threads holds.
-Topology threads_by_rule(const PlanInput& input, Facts facts, const Units& units,
+Topology threads_by_rule(const PlanInput& input, Facts facts, const Slots& slots,
                          NodeRanks& result) {
-  set_ranks_per_node(std::ssize(single_units(units)), facts);
+  set_ranks_per_node(std::ssize(single_slots(slots)), facts);
   const std::vector<Binding>& rules = input.profile->bindings;
   for (auto rule = rules.rbegin(); rule != rules.rend(); ++rule) {
     if (!holds(rule->when, facts)) continue;
@@ -86,15 +86,15 @@ Topology threads_by_rule(const PlanInput& input, Facts facts, const Units& units
 }
 
 // Where some rank has fewer cores than an equal share of those near its device, divided by all ranks that run there.
-void report_small_share(const PlanInput& input, const Units& units, NodeRanks& result) {
+void report_small_share(const PlanInput& input, const Slots& slots, NodeRanks& result) {
   const int usable = cores_of(input.node, input.node.allowed).count();
-  std::set<int> judged;  // units: what follows is the same for all ranks of one
+  std::set<int> judged;  // slots: what follows is the same for all ranks of one
   for (std::size_t r = 0; r < result.ranks.size(); ++r) {
     const int unit = result.assigned[r];
     if (judged.contains(unit)) continue;
-    const bool anywhere = unit < 0 || units.list[unit].pus.empty();
+    const bool anywhere = unit < 0 || slots.list[unit].pus.empty();
     const CpuSet near =
-        (anywhere ? input.node.all_pus() : units.list[unit].pus) & input.node.allowed;
+        (anywhere ? input.node.all_pus() : slots.list[unit].pus) & input.node.allowed;
     const auto there = [&](const RankPlan& rank) { return rank.cpus.intersects(near); };
     if (!there(result.ranks[r])) continue;
     judged.insert(unit);
@@ -118,14 +118,14 @@ void report_small_share(const PlanInput& input, const Units& units, NodeRanks& r
 }
 
 // Half of the cores or more idle, where no number of cores was typed.
-void report_idle(const Topology& node, const Units& units, NodeRanks& placed) {
+void report_idle(const Topology& node, const Slots& slots, NodeRanks& placed) {
   const CoreSet all = cores_of(node, node.allowed);
   const int usable = all.count();
   const int idle = (all - cores_of(node, cpus_of(placed.ranks))).count();
   const int ranks = static_cast<int>(placed.ranks.size());
   if (2 * idle < usable || usable < 2 * ranks) return;
   const std::string why =
-      !units.list.empty() || placed.rules.empty()
+      !slots.list.empty() || placed.rules.empty()
           ? fmt::format("{} the cores near {} device{}", ranks == 1 ? "the rank has" : "ranks have",
                         ranks == 1 ? "its" : "their", ranks == 1 ? "" : "s")
           : fmt::format("profile rule {} is for ranks with devices", placed.rules.front().rule->id);
@@ -135,69 +135,76 @@ void report_idle(const Topology& node, const Units& units, NodeRanks& placed) {
        fmt::format("--cpus-per-rank {}", usable / ranks)});
 }
 
-// By a rule of the profile, else by locality. Errors: as match_units().
-Result<NodeRanks> assign_cores(const PlanInput& input, const Facts& facts, const Units& units,
+// By a rule of the profile, else by locality. Errors: as match_slots().
+Result<NodeRanks> assign_cores(const PlanInput& input, const Facts& facts, const Slots& slots,
                                int ranks, int most) {
+  NodeRanks result;
+  if (input.request->agent) {
+    RankPlan& rank = result.ranks.emplace_back();
+    rank.cpus = input.node.allowed;
+    describe_cpus(input.node, rank);
+    result.assigned = {slots.list.empty() ? -1 : 0};
+    return result;
+  }
   const bool typed = input.request->cores_per_rank.has_value();
   const bool by_profile = input.profile != nullptr && !typed;
-  NodeRanks result;
   Topology node = input.node;
-  if (by_profile && units.per_rank > 1)
-    node = threads_by_rule(input, facts, units, result);
+  if (by_profile && slots.per_rank > 1)
+    node = threads_by_rule(input, facts, slots, result);
   else if (by_profile)
-    bind_by_rule(input, facts, units, ranks, result);
-  Result<bool> listed = bind_by_list(input, units, ranks, most, result);
+    bind_by_rule(input, facts, slots, ranks, result);
+  Result<bool> listed = bind_by_list(input, slots, ranks, most, result);
   if (!listed) return listed.error();
   if (*listed || !result.rules.empty()) return result;
   Result<NodeRanks> matched =
-      match_units(node, units,
+      match_slots(node, slots,
                   {ranks, input.request->cores_per_rank.value_or(0), input.request->oversubscribe,
                    input.profile == nullptr || input.profile->bindings.empty(),
                    input.request->gpu_view == "all" || input.request->gpu_view == "launcher" ||
-                       units.instances()});
+                       slots.instances()});
   if (!matched) return matched;
   matched->remarks.insert(matched->remarks.begin(), result.remarks.begin(), result.remarks.end());
   matched->reports = std::move(result.reports);
-  if (!typed) report_small_share(input, units, *matched);
+  if (!typed) report_small_share(input, slots, *matched);
   return matched;
 }
 
 // Ranks of a launch that leaves the rest to others: as many as would use all devices, as far as there are cores.
-int ranks_beside(const PlanInput& input, const Units& units, int ranks) {
+int ranks_beside(const PlanInput& input, const Slots& slots, int ranks) {
   const Request& typed = *input.request;
   const int cores = cores_of(input.node, input.node.allowed).count();
-  if (!typed.free || typed.cores_per_rank || units.filled > 0 || !own_list(input).empty())
+  if (!typed.free || typed.cores_per_rank || slots.filled > 0 || !own_list(input).empty())
     return ranks;
-  return std::max(ranks, std::min(units.count(), cores));
+  return std::max(ranks, std::min(slots.count(), cores));
 }
 
-// Errors: as match_units().
-Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Units& all,
+// Errors: as match_slots().
+Result<NodeRanks> place_ranks(const PlanInput& input, const Facts& facts, const Slots& all,
                               int ranks, int most) {
-  Units units = all;
-  if (units.filled > 0) units.list.resize(static_cast<std::size_t>(units.used_by(ranks)));
-  const int all_ranks = ranks_beside(input, units, ranks);
+  Slots slots = all;
+  if (slots.filled > 0) slots.list.resize(static_cast<std::size_t>(slots.used_by(ranks)));
+  const int all_ranks = ranks_beside(input, slots, ranks);
   Result<NodeRanks> placed =
-      assign_cores(input, facts, units, all_ranks, std::max(most, all_ranks));
+      assign_cores(input, facts, slots, all_ranks, std::max(most, all_ranks));
   if (!placed) return placed;
   NodeRanks& result = *placed;
   result.ranks.resize(static_cast<std::size_t>(ranks));
   result.assigned.resize(static_cast<std::size_t>(ranks), -1);
   for (FittingRule& rule : result.rules) rule.ranks.resize(static_cast<std::size_t>(ranks));
   // A site's rule for a rank on each device may keep cores free; what a grant or a mask took away may be another job's.
-  const bool whole = units.shortage.by.empty();
-  const bool asked = !result.rules.empty() && !units.hidden && ranks >= units.total;
+  const bool whole = slots.shortage.by.empty();
+  const bool asked = !result.rules.empty() && !slots.hidden && ranks >= slots.total;
   if (!input.request->cores_per_rank && whole && !asked && !input.request->agent &&
       !input.request->free)
-    report_idle(input.node, units, result);
-  give_devices(input.node, units, result);
-  result.far = count_far(input.node, units, result);
+    report_idle(input.node, slots, result);
+  give_devices(input.node, slots, result);
+  result.far = count_far(input.node, slots, result);
   if (result.far > 0) result.remarks.push_back(far_text(result, ""));
   return placed;
 }
 
 Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ranks_on,
-                             const Units& units, const Facts& facts) {
+                             const Slots& slots, const Facts& facts) {
   LaidOut laid;
   std::vector<NodeClass>& classes = laid.placement.classes;
   std::vector<NodeRun>& layout = laid.placement.layout;
@@ -236,8 +243,8 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
                               input.cores_known && granted == input.granted.front();
       Result<NodeRanks> placed =
           part && !like_first
-              ? share_part(input, units, input.hosts[n], granted, ranks_on[n], count_through)
-              : place_ranks(part || !whole ? input : *whole, facts, units, ranks_on[n], most);
+              ? share_part(input, slots, input.hosts[n], granted, ranks_on[n], count_through)
+              : place_ranks(part || !whole ? input : *whole, facts, slots, ranks_on[n], most);
       if (!placed) return placed.error();
       const int cores = like_first ? cores_of(input.node, input.node.allowed).count()
                                    : granted_cores(input.node, granted);
@@ -267,27 +274,21 @@ bool shares_cpus(const NodeClass& node) {
 
 }  // namespace
 
-void give_devices(const Topology& node, const Units& units, NodeRanks& placed) {
-  for (std::size_t r = 0; r < placed.ranks.size(); ++r) {
-    if (placed.assigned[r] < 0) continue;
-    const Unit& unit = units.list[placed.assigned[r]];
-    RankPlan& rank = placed.ranks[r];
-    rank.units.push_back({unit.unit, unit.device, unit.subdevice});
-    for (const Unit& more : unit.more)
-      rank.units.push_back({more.unit, more.device, more.subdevice});
-  }
+void give_devices(const Topology& node, const Slots& slots, NodeRanks& placed) {
+  for (std::size_t r = 0; r < placed.ranks.size(); ++r)
+    if (placed.assigned[r] >= 0) placed.ranks[r].slots = slots.list[placed.assigned[r]].slots;
   give_nics(node, placed.ranks);
 }
 
-Result<LaidOut> lay_out(const PlanInput& input, const Counts& counts, Units& units, Facts& facts) {
-  Result<LaidOut> laid = lay_out_once(input, counts.ranks_on, units, facts);
-  if (laid && follow_driver_order(input, laid->placement.classes, units)) {
-    facts.job["gpu_view"] = units.view;
-    laid = lay_out_once(input, counts.ranks_on, units, facts);
+Result<LaidOut> lay_out(const PlanInput& input, const Counts& counts, Slots& slots, Facts& facts) {
+  Result<LaidOut> laid = lay_out_once(input, counts.ranks_on, slots, facts);
+  if (laid && follow_driver_order(input, laid->placement.classes, slots)) {
+    facts.job["gpu_view"] = slots.view;
+    laid = lay_out_once(input, counts.ranks_on, slots, facts);
   }
   if (!laid) return laid;
   Placement& placement = laid->placement;
-  if (!units.list.empty()) placement.gpu_view = units.view;
+  if (!slots.list.empty()) placement.gpu_view = slots.view;
   placement.shared_cpus = std::ranges::any_of(placement.classes, shares_cpus);
   const NodeRanks& most = *std::ranges::max_element(laid->nodes, {}, &NodeRanks::far);
   if (most.far > 0)

@@ -5,7 +5,7 @@
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
-#include "plan/devices/units.h"
+#include "plan/devices/slots.h"
 
 namespace hpclaunch {
 
@@ -27,7 +27,7 @@ struct FittingRule {
 
 struct NodeRanks {
   std::vector<RankPlan> ranks;          ///< in the order of their cores
-  std::vector<int> assigned;            ///< position in Units::list; -1 without units
+  std::vector<int> assigned;            ///< position in Slots::list; -1 without slots
   std::vector<FittingRule> rules = {};  ///< strongest first, the one in use; empty: by locality
   std::string list = {};  ///< whose list of CPUs is in use: "--cpu-bind", "CPU_BIND"; "" for none
   std::vector<std::string> remarks = {};  ///< idle cores, ranks on several NUMA nodes
@@ -35,16 +35,16 @@ struct NodeRanks {
   int far = 0;  ///< ranks whose cores are not near their device
 };
 
-/// Cores and units of ranks by locality: docs/reference/placement.md has the wishes, the stronger first.
+/// Cores and slots of ranks by locality: docs/reference/placement.md has the wishes, the stronger first.
 /// Renumbering PUs changes the numbers only. Errors: `usage` when ranks do not fit; the message has both numbers.
-Result<NodeRanks> match_units(const Topology& node, const Units& units, const PlaceRequest& want);
+Result<NodeRanks> match_slots(const Topology& node, const Slots& slots, const PlaceRequest& want);
 
 /// The unit of each rank where the cores are bound already: even, and as near as swaps of two ranks make it.
-std::vector<int> match_bound(const Topology& node, const Units& units,
+std::vector<int> match_bound(const Topology& node, const Slots& slots,
                              const std::vector<RankPlan>& ranks);
 
-/// Writes down the units and the interface of each rank, as `placed.assigned` says.
-void give_devices(const Topology& node, const Units& units, NodeRanks& placed);
+/// Writes down the slots and the interface of each rank, as `placed.assigned` says.
+void give_devices(const Topology& node, const Slots& slots, NodeRanks& placed);
 
 // ---- own_list.cpp: --cpu-bind LIST, and the CPU_BIND that the launch lines of sites' guides take -----
 
@@ -59,7 +59,7 @@ Result<bool> refuse_list(const PlanInput& input, const std::string& why, Severit
 /// list can be used. Threads that the
 /// profile's rule in use gives a core of the rank's own have its last one, others the nearest idle one.
 /// As refuse_list for what is no list for such ranks.
-Result<bool> bind_by_list(const PlanInput& input, const Units& units, int ranks, int most,
+Result<bool> bind_by_list(const PlanInput& input, const Slots& slots, int ranks, int most,
                           NodeRanks& result);
 
 // ---- parts of nodes, of which only the number of granted hardware threads is known -----------------
@@ -87,9 +87,9 @@ bool is_whole(const PlanInput& input, std::size_t host);
 int granted_cores(const Topology& node, int granted);
 
 /// `ranks` ranks in a grant: even neighbouring shares of its positions, one core longer in front,
-/// --cpus-per-rank cores where that was typed. Units are assigned in blocks.
+/// --cpus-per-rank cores where that was typed. Slots are assigned in blocks.
 /// Errors: `usage` with the host where ranks do not fit.
-Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::string_view host,
+Result<NodeRanks> share_part(const PlanInput& input, const Slots& slots, std::string_view host,
                              int granted, int ranks, bool count_through);
 
 /// For ranks whose cores have names: the positions of as many in a grant of `cores`.

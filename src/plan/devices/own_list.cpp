@@ -86,7 +86,7 @@ Result<bool> refuse_list(const PlanInput& input, const std::string& why, Severit
   return false;
 }
 
-Result<bool> bind_by_list(const PlanInput& input, const Units& units, int ranks, int most,
+Result<bool> bind_by_list(const PlanInput& input, const Slots& slots, int ranks, int most,
                           NodeRanks& result) {
   const std::string text = own_list(input);
   if (text.empty() || most == 0) return false;
@@ -109,7 +109,7 @@ Result<bool> bind_by_list(const PlanInput& input, const Units& units, int ranks,
     describe_cpus(input.node, rank);
   }
   give_roles(input.node, by_rule, result.ranks);
-  result.assigned = match_bound(input.node, units, result.ranks);
+  result.assigned = match_bound(input.node, slots, result.ranks);
   result.list = input.request->cpu_bind.empty() ? kVariable : "--cpu-bind";
   return true;
 }

@@ -80,7 +80,7 @@ int granted_cores(const Topology& node, int granted) {
   return std::clamp((granted + threads - 1) / threads, 1, static_cast<int>(node.cores.size()));
 }
 
-Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::string_view host,
+Result<NodeRanks> share_part(const PlanInput& input, const Slots& slots, std::string_view host,
                              int granted, int ranks, bool count_through) {
   const int cores = granted_cores(input.node, granted);
   const int width = input.request->cores_per_rank.value_or(0);
@@ -93,8 +93,8 @@ Result<NodeRanks> share_part(const PlanInput& input, const Units& units, std::st
     result.ranks.emplace_back().cores = shared ? 1 : width > 0 ? width : even;
   }
   if (count_through) number_parts(cores, result);
-  result.assigned = assign_units(units, ranks);
-  give_devices(input.node, units, result);
+  result.assigned = assign_slots(slots, ranks);
+  give_devices(input.node, slots, result);
   return result;
 }
 

@@ -29,7 +29,7 @@ Vendors vendors_of(const Topology& node) {
 std::string reader_of(const Vendors& vendors, const std::string& variable) {
   Vendors readers;
   std::ranges::copy_if(vendors, std::back_inserter(readers), [&](const std::string& vendor) {
-    return std::ranges::count(device_vendor(vendor).masks, variable) > 0;
+    return std::ranges::count(device_vendor(vendor).masks(), variable) > 0;
   });
   return readers.size() == 1 ? readers.front() : "";
 }
@@ -94,6 +94,7 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
   kept.index = keep(vendor, kept.input.node);
   if (kept.input.live) keep(vendor, *kept.input.live);
   std::erase_if(kept.input.taken, [&](std::pair<int, int>& one) {
+    if (one.first < 0) return false;
     const auto place = std::ranges::find(kept.index, one.first);
     one.first = static_cast<int>(place - kept.index.begin());
     return place == kept.index.end();
@@ -110,7 +111,7 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
 void restore_indices(const OneVendor& kept, Placement& placement) {
   for (NodeClass& one : placement.classes)
     for (RankPlan& rank : one.ranks)
-      for (UnitRef& unit : rank.units)
+      for (Slot& unit : rank.slots)
         if (unit.device >= 0) unit.device = kept.index[unit.device];
 }
 

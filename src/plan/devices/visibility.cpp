@@ -17,102 +17,69 @@ namespace {
 using Reports = std::vector<Diagnostic>;
 
 // What the view of all gives ranks.
-const char* why_all(const Units& units) {
-  return units.vendor->keeps_order()
+const char* why_all(const Slots& slots) {
+  return slots.vendor->keeps_order()
              ? "each rank sees the devices that ranks use; device i is nearest to local rank i"
              : "each rank sees all devices; device i is nearest to local rank i";
 }
 
-// A mask of parts is the only way to one: a process without it sees whole devices.
-bool masks_parts(const Units& units) {
-  return units.mask_item.find("subdevice") != std::string::npos;
+// Slots::choices end with "gpu-view".
+void decide(Slots& slots, Layer layer, const std::string& view, const std::string& why) {
+  slots.choices.back().history.push_back(decided(layer, view, why));
+  slots.view = view;
 }
 
-// Units::choices end with "gpu-view".
-void decide(Units& units, Layer layer, const std::string& view, const std::string& why) {
-  units.choices.back().history.push_back(decided(layer, view, why));
-  units.view = view;
-}
-
-// The mask that reaches these units.
-Result<std::string> mask_of(const Units& units, const std::vector<int>& numbers) {
-  const std::vector<const Unit*> all = single_units(units);
+// The mask that reaches these slots.
+std::string mask_of(const std::vector<Slot>& slots) {
   std::string mask;
-  for (const int number : numbers) {
-    const Unit& unit = **std::ranges::find(all, number, &Unit::unit);
-    Facts facts;
-    facts.rank = {{"unit", std::to_string(unit.unit)},
-                  {"device", std::to_string(unit.place >= 0 ? unit.place : unit.device)},
-                  {"subdevice", std::to_string(std::max(0, unit.subdevice))}};
-    Result<std::string> entry = unit.name.empty() ? expand(units.mask_item, facts) : unit.name;
-    if (!entry) return entry;
-    mask += (mask.empty() ? "" : ",") + *entry;
-  }
+  for (const Slot& slot : slots) mask += (mask.empty() ? "" : ",") + slot.entry;
   return mask;
 }
 
 // The driver's count in PCI order, for vendors that have another by default.
-void add_pci_order(const Units& units, const char* why, EnvSettings& settings) {
-  const VendorSetting& order = units.vendor->pci_order;
+void add_pci_order(const Slots& slots, const char* why, EnvSettings& settings) {
+  const VendorSetting& order = slots.vendor->pci_order;
   if (order.name.empty()) return;
   settings.add(std::string(order.name), Layer::builtin, std::string(order.value), why);
 }
 
 // One mask decides, ours or the launcher's; the others are removed where they are set.
-void remove_other_masks(const PlanInput& input, const Units& units, EnvSettings& settings) {
-  for (const std::string_view name : units.vendor->masks)
-    if (!name.empty() && name != units.mask && input.env.has(name))
+void remove_other_masks(const PlanInput& input, const Slots& slots, EnvSettings& settings) {
+  for (const std::string_view name : slots.vendor->masks())
+    if (name != slots.mask && input.env.has(name))
       settings.add(
           std::string(name), Layer::computed, Unset{},
           fmt::format("only {} is used: a second mask would apply to the devices of the first",
-                      units.mask));
+                      slots.mask));
 }
 
-void add_mask(const PlanInput& input, const Units& units, Value value, std::string why,
+void add_mask(const PlanInput& input, const Slots& slots, Value value, std::string why,
               EnvSettings& settings) {
-  if (!units.given.empty()) why += "; from the devices of " + units.given;
-  settings.add(units.mask, Layer::computed, std::move(value), std::move(why));
-  add_pci_order(units, "the mask counts devices by PCI address", settings);
-  remove_other_masks(input, units, settings);
-}
-
-Status add_own(const PlanInput& input, const Units& units, const Placement& placed,
-               EnvSettings& settings) {
-  PerRank mask;
-  for (const NodeClass& one : placed.classes) {
-    mask.items.emplace_back();
-    for (const RankPlan& rank : one.ranks) {
-      std::vector<int> numbers;
-      for (const UnitRef& unit : rank.units) numbers.push_back(unit.unit);
-      Result<std::string> list = mask_of(units, numbers);
-      if (!list) return list.error();
-      mask.items.back().push_back(std::move(*list));
-    }
-  }
-  add_mask(input, units, std::move(mask),
-           fmt::format("each rank sees only its own device{}", units.per_rank > 1 ? "s" : ""),
-           settings);
-  return Done{};
+  if (!slots.given.empty()) why += "; from the devices of " + slots.given;
+  settings.add(slots.mask, Layer::computed, std::move(value), std::move(why));
+  add_pci_order(slots, "the mask counts devices by PCI address", settings);
+  remove_other_masks(input, slots, settings);
 }
 
 struct Order {
-  std::vector<int> units;  // numbers, as the ranks have them, then the others
+  std::vector<Slot> slots;  // as the ranks have them, then the others by number
   std::size_t used = 0;
   bool ascending = true;
   bool natural = true;  // device i of the driver is already local rank i's
 };
 
-Order order_of(const Units& units, const std::vector<RankPlan>& ranks) {
+Order order_of(const Slots& all, const std::vector<RankPlan>& ranks) {
   Order order;
-  const auto add = [&](int unit) {
-    if (std::ranges::count(order.units, unit) == 0) order.units.push_back(unit);
+  const auto add = [&](const Slot& slot) {
+    if (std::ranges::count(order.slots, slot) == 0) order.slots.push_back(slot);
   };
-  for (const RankPlan& rank : ranks) add(rank.unit());
-  order.used = order.units.size();
-  order.ascending = std::ranges::is_sorted(order.units);
-  order.natural = order.ascending && order.units.back() == std::ssize(order.units) - 1;
-  for (const Unit& unit : units.list) add(unit.unit);
-  std::sort(order.units.begin() + static_cast<std::ptrdiff_t>(order.used), order.units.end());
+  for (const RankPlan& rank : ranks) add(rank.slots.front());
+  order.used = order.slots.size();
+  order.ascending = std::ranges::is_sorted(order.slots, {}, &Slot::unit);
+  order.natural = order.ascending && order.slots.back().unit == std::ssize(order.slots) - 1;
+  for (const SlotGroup& group : all.list) add(group.first());
+  std::ranges::sort(order.slots.begin() + static_cast<std::ptrdiff_t>(order.used),
+                    order.slots.end(), {}, &Slot::unit);
   return order;
 }
 
@@ -140,34 +107,32 @@ std::string how_to_divide(const std::vector<std::vector<int>>& places) {
   return fmt::format("; use device {} for LOCAL_RANK 0, 1, ...", fmt::join(places.front(), ", "));
 }
 
-Status add_all(const PlanInput& input, const Units& units, const Placement& placed,
-               Reports& reports, EnvSettings& settings) {
-  const bool keeps_order = units.vendor->keeps_order();
+void add_all(const PlanInput& input, const Slots& slots, const Placement& placed, Reports& reports,
+             EnvSettings& settings) {
+  const bool keeps_order = slots.vendor->keeps_order();
   PerRank mask;
-  bool natural = units.given.empty();
+  bool natural = slots.given.empty();
   bool ascending = true;
   bool shared = false;
   std::vector<std::vector<int>> places;  // of each rank's device among those that it sees
   for (const NodeClass& one : placed.classes) {
-    Order order = order_of(units, one.ranks);
-    if (input.request->free && order.used < order.units.size()) {  // the others are for others
-      order.units.resize(order.used);
+    Order order = order_of(slots, one.ranks);
+    if (input.request->free && order.used < order.slots.size()) {  // the others are for others
+      order.slots.resize(order.used);
       natural = false;
     }
     shared = shared || order.used < one.ranks.size();
     natural = natural && order.natural;
     ascending = ascending && order.ascending;
     if (keeps_order && !order.natural) {
-      order.units.resize(order.used);
-      std::ranges::sort(order.units);
+      order.slots.resize(order.used);
+      std::ranges::sort(order.slots, {}, &Slot::unit);
     }
     places.emplace_back();
     for (const RankPlan& rank : one.ranks)
-      places.back().push_back(
-          static_cast<int>(std::ranges::find(order.units, rank.unit()) - order.units.begin()));
-    const Result<std::string> list = mask_of(units, order.units);
-    if (!list) return list.error();
-    mask.items.emplace_back(one.ranks.size(), *list);
+      places.back().push_back(static_cast<int>(std::ranges::find(order.slots, rank.slots.front()) -
+                                               order.slots.begin()));
+    mask.items.emplace_back(one.ranks.size(), mask_of(order.slots));
   }
   if (keeps_order && !ascending)
     reports.push_back(
@@ -179,18 +144,17 @@ Status add_all(const PlanInput& input, const Units& units, const Placement& plac
     reports.push_back(
         {"shared-devices", Severity::note,
          fmt::format("{} share {}: device LOCAL_RANK may not exist{}", counted(ranks, "rank"),
-                     counted(units.used_by(ranks), "device"), how_to_divide(places)),
+                     counted(slots.used_by(ranks), "device"), how_to_divide(places)),
          "--gpu-view own: each rank uses device 0"});
   if (!natural)
-    add_mask(input, units, constant_or_per_rank(std::move(mask)),
+    add_mask(input, slots, constant_or_per_rank(std::move(mask)),
              keeps_order && !ascending
                  ? "each rank sees the devices that ranks use, in the driver's own order"
-                 : why_all(units),
+                 : why_all(slots),
              settings);
   else if (differing_models(input.node))
-    add_pci_order(units, "the plan counts devices by PCI address; CUDA's default is fastest first",
+    add_pci_order(slots, "the plan counts devices by PCI address; CUDA's default is fastest first",
                   settings);
-  return Done{};
 }
 
 // Some term of SYCL's filter, or all together, may take devices from what the mask leaves. Source: the DPC++ compiler's
@@ -208,20 +172,20 @@ bool selects_some(std::string_view selector) {
          (!std::ranges::all_of(terms, excludes) && std::ranges::none_of(terms, is_all));
 }
 
-void remove_selector(const PlanInput& input, const Units& units, EnvSettings& settings) {
-  const std::string name(units.vendor->selector);
+void remove_selector(const PlanInput& input, const Slots& slots, EnvSettings& settings) {
+  const std::string name(slots.vendor->selector);
   const std::string value = to_lower(trim(input.env.get(name)));
   if (!value.empty() && selects_some(value))
     settings.add(name, Layer::computed, Unset{},
                  fmt::format("\"{}\" would hide devices of ranks: it selects among those that {} "
                              "leaves",
-                             value, units.mask));
+                             value, slots.mask));
 }
 
 // A typed mask is the same for all ranks of a node; without the plan's, each would see all of them as its own.
-void report_typed_masks(const PlanInput& input, const Units& units, Reports& reports) {
-  for (const std::string_view name : units.vendor->masks) {
-    const bool removed = units.view == "own" && name == units.mask &&
+void report_typed_masks(const PlanInput& input, const Slots& slots, Reports& reports) {
+  for (const std::string_view name : slots.vendor->masks()) {
+    const bool removed = slots.view == "own" && name == slots.mask &&
                          std::ranges::count(input.request->unset, name) > 0;
     const bool set = std::ranges::count(input.request->set, name, &TypedVariable::name) > 0;
     if (!set && !removed) continue;
@@ -236,9 +200,9 @@ void report_typed_masks(const PlanInput& input, const Units& units, Reports& rep
 
 // What Level Zero counts. COMBINED counts and masks as FLAT does, and cards of one tile are the same in every
 // hierarchy; there what was exported stays. Source: level-zero specification, ZE_FLAT_DEVICE_HIERARCHY.
-void add_hierarchy(const PlanInput& input, const Units& units, EnvSettings& settings) {
-  const std::string name(units.vendor->hierarchy);
-  const bool tiles = units.mode == "tile";
+void add_hierarchy(const PlanInput& input, const Slots& slots, EnvSettings& settings) {
+  const std::string name(slots.vendor->hierarchy);
+  const bool tiles = slots.mode == "tile";
   const bool depends = std::ranges::any_of(
       input.node.devices, [](int n) { return n > 1; }, &Device::subdevices);
   std::string value = input.env.get(name);
@@ -274,38 +238,60 @@ void hide_all(const Topology& node, Reports& reports, EnvSettings& settings) {
   }
 }
 
-void add_local_rank(const PlanInput& input, const Units& units, EnvSettings& settings) {
-  const bool sees_one = units.view == "own" || units.view == "launcher";
+void add_local_rank(const PlanInput& input, const Slots& slots, EnvSettings& settings) {
+  const bool sees_one = slots.view == "own" || slots.view == "launcher";
   if (!sees_one || input.request->local_rank == "node")
     return settings.add("LOCAL_RANK", Layer::computed, RankFact::local_rank,
                         sees_one
                             ? "--local-rank node: local rank, although the rank sees one device"
                             : "local rank; most programs use it as the device number");
-  const std::string sees = units.per_rank > 1 ? fmt::format("its {} devices, as 0 to {}",
-                                                            units.per_rank, units.per_rank - 1)
+  const std::string sees = slots.per_rank > 1 ? fmt::format("its {} devices, as 0 to {}",
+                                                            slots.per_rank, slots.per_rank - 1)
                                               : std::string("one device, as device 0");
   settings.add("LOCAL_RANK", Layer::computed, std::string("0"),
                fmt::format("the rank sees {}; HPCLAUNCH_LOCAL_RANK is its local rank", sees));
 }
 
 // By default JAX takes the device with the number of Slurm's or Open MPI's local rank, which only rank 0 sees here.
-void add_taken(const Units& units, EnvSettings& settings) {
-  std::vector<int> seen(static_cast<std::size_t>(units.per_rank));
+void add_taken(const Slots& slots, int count, EnvSettings& settings) {
+  if (slots.vendor->taken.empty()) return;
+  std::vector<int> seen(static_cast<std::size_t>(count));
   std::iota(seen.begin(), seen.end(), 0);
-  settings.add(std::string(units.vendor->taken), Layer::computed,
+  settings.add(std::string(slots.vendor->taken), Layer::computed,
                fmt::format("{}", fmt::join(seen, ",")),
                "JAX takes what the rank sees, not the device with the number of its local rank");
 }
 
+// --agent: what the filters leave, in the driver's order, by which workers take devices.
+void add_agent(const PlanInput& input, const Slots& slots, Reports& reports,
+               EnvSettings& settings) {
+  add_taken(slots, slots.seen_by_agent(), settings);
+  if (slots.instances() && slots.total > 1)
+    reports.push_back({"parts-need-masks", Severity::note,
+                       fmt::format("a process sees only the first of {} MIG instances: each worker "
+                                   "needs one of them in {}",
+                                   slots.total, slots.mask),
+                       ""});
+  const std::string first(slots.vendor->masks().front());
+  if (slots.mask != first)  // some launchers set it for their ranks
+    settings.add(first, Layer::computed, Unset{},
+                 fmt::format("the program reads {} only", slots.mask));
+  if (!slots.given.empty())
+    add_mask(input, slots, mask_of(slots.seen), "the process sees all devices of the job",
+             settings);
+  else if (differing_models(input.node))
+    add_pci_order(slots, "masks of workers count devices by PCI address", settings);
+}
+
 // Parts of devices in a view that has whole ones.
-void report_parts(const Units& units, Reports& reports) {
+void report_parts(const Slots& slots, Reports& reports) {
   std::vector<std::string> messages;
-  if (masks_parts(units))
+  if (slots.only_by_mask)
     messages.push_back(
         fmt::format("--gpu-view all does not work in device mode {}: only a mask selects parts "
                     "of devices",
-                    units.mode));
-  if (units.instances() && units.count() > 1)
+                    slots.mode));
+  if (slots.instances() && slots.count() > 1)
     messages.emplace_back(
         "--gpu-view all does not work in MIG mode: a process sees only the first instance");
   for (const std::string& message : messages)
@@ -314,38 +300,40 @@ void report_parts(const Units& units, Reports& reports) {
 
 }  // namespace
 
-void decide_view(const PlanInput& input, int ranks_per_node, Units& units) {
-  if (units.list.empty()) return;
+void decide_view(const PlanInput& input, int ranks_per_node, Slots& slots) {
+  if (slots.list.empty()) return;
+  slots.choices.push_back(Setting{"gpu-view", {}});
+  if (input.request->agent)
+    return decide(slots, Layer::command_line, "all", "--agent: one process with all devices");
   const std::string& typed = input.request->gpu_view;
   const std::string by_profile = input.profile != nullptr ? input.profile->gpu_view : "";
-  const bool shared = ranks_per_node > units.used_by(ranks_per_node);
-  const bool masked_parts = masks_parts(units);
-  units.choices.push_back(Setting{"gpu-view", {}});
+  const bool shared = ranks_per_node > slots.used_by(ranks_per_node);
+  const bool masked_parts = slots.only_by_mask;
   if (masked_parts)
-    decide(units, Layer::builtin, "own", "only a mask can select parts of devices in this mode");
+    decide(slots, Layer::builtin, "own", "only a mask can select parts of devices in this mode");
   else if (shared)
-    decide(units, Layer::builtin, "own",
+    decide(slots, Layer::builtin, "own",
            "ranks share devices, and LOCAL_RANK must be a visible device");
   else
-    decide(units, Layer::builtin, "all", why_all(units));
+    decide(slots, Layer::builtin, "all", why_all(slots));
   if (!by_profile.empty() && !(masked_parts && by_profile == "all")) {
-    decide(units, Layer::profile_default, by_profile,
+    decide(slots, Layer::profile_default, by_profile,
            fmt::format("recommended by {}", input.profile->name));
-    units.choices.back().history.back().where = input.profile->where;
+    slots.choices.back().history.back().where = input.profile->where;
   }
-  if (units.view == "launcher" && ranks_per_node < units.filled * units.count())
-    decide(units, Layer::computed, "own",
+  if (slots.view == "launcher" && ranks_per_node < slots.filled * slots.count())
+    decide(slots, Layer::computed, "own",
            "the launcher's flags spread ranks over all devices, --ranks-per-device fills some");
-  if (units.view == "launcher" && !units.shortage.mask.empty())
-    decide(units, Layer::computed, "own",
+  if (slots.view == "launcher" && !slots.shortage.mask.empty())
+    decide(slots, Layer::computed, "own",
            fmt::format("the launcher's flags give out all devices, and {} selects some",
-                       units.shortage.mask));
-  if (units.instances())
-    decide(units, Layer::computed, "own", "a process sees only the first of several MIG instances");
-  if (units.per_rank > 1)
-    decide(units, Layer::computed, "own",
+                       slots.shortage.mask));
+  if (slots.instances())
+    decide(slots, Layer::computed, "own", "a process sees only the first of several MIG instances");
+  if (slots.per_rank > 1)
+    decide(slots, Layer::computed, "own",
            "each rank has several devices and sees only these, as 0 to N-1");
-  if (!typed.empty()) decide(units, Layer::command_line, typed, "--gpu-view");
+  if (!typed.empty()) decide(slots, Layer::command_line, typed, "--gpu-view");
 }
 
 bool differing_models(const Topology& node) {
@@ -355,50 +343,55 @@ bool differing_models(const Topology& node) {
 }
 
 bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,
-                         Units& units) {
-  if (!units.vendor->keeps_order() || units.view != "all" || !input.request->gpu_view.empty() ||
+                         Slots& slots) {
+  if (!slots.vendor->keeps_order() || slots.view != "all" || !input.request->gpu_view.empty() ||
       std::ranges::all_of(
-          classes, [&](const NodeClass& one) { return order_of(units, one.ranks).ascending; }))
+          classes, [&](const NodeClass& one) { return order_of(slots, one.ranks).ascending; }))
     return false;
-  decide(units, Layer::computed, "own",
+  decide(slots, Layer::computed, "own",
          "the driver keeps its own device order: with all devices visible, device LOCAL_RANK "
          "would not be the nearest");
   return true;
 }
 
-Status add_visibility(const PlanInput& input, const Units& units, const Placement& placed,
-                      Reports& reports, EnvSettings& settings) {
-  if (!input.request->agent) add_local_rank(input, units, settings);
-  if (units.hidden) {
+void add_visibility(const PlanInput& input, const Slots& slots, const Placement& placed,
+                    Reports& reports, EnvSettings& settings) {
+  if (!input.request->agent) add_local_rank(input, slots, settings);
+  if (slots.hidden) {
     hide_all(input.node, reports, settings);
-    return Done{};
+    return;
   }
-  std::ranges::copy_if(units.reports, std::back_inserter(reports), [&](const Diagnostic& one) {
-    return units.view != "launcher" || one.id != "names-of-one-node";  // no names of ours then
+  std::ranges::copy_if(slots.reports, std::back_inserter(reports), [&](const Diagnostic& one) {
+    const bool masks = slots.view != "launcher" && !(input.request->agent && slots.given.empty());
+    return masks || one.id != "names-of-one-node";  // no names of ours then
   });
-  if (units.list.empty() && !units.given.empty()) {
-    const bool named = input.env.has(units.given);
+  if (slots.list.empty() && !slots.given.empty()) {
+    const bool named = input.env.has(slots.given);
     const std::string by =
-        fmt::format("{}=\"{}\" selects", units.given, input.env.get(units.given));
+        fmt::format("{}=\"{}\" selects", slots.given, input.env.get(slots.given));
     reports.push_back(
         {"no-device-left", Severity::warning,
          fmt::format("{} no device of this node: the plan has none",
                      named ? by : "this process can open"),
-         fmt::format("{}request devices", named ? fmt::format("unset {}, or ", units.given) : "")});
+         fmt::format("{}request devices", named ? fmt::format("unset {}, or ", slots.given) : "")});
   }
-  const bool sees_own = units.view == "own" || units.view == "launcher";
-  if (!units.list.empty() && sees_own && !units.vendor->taken.empty()) add_taken(units, settings);
-  if (units.list.empty() || units.mask.empty()) return Done{};
-  if (!units.vendor->hierarchy.empty() && (units.mode.empty() || units.own_mode))
-    add_hierarchy(input, units, settings);
-  remove_selector(input, units, settings);
-  if (placed.max_local_size() > 1) report_typed_masks(input, units, reports);
-  if (units.view == "launcher") remove_other_masks(input, units, settings);
-  if (units.view == "own") return add_own(input, units, placed, settings);
-  // An agent's workers take devices by the driver's numbers.
-  if (units.view != "all" || input.request->agent) return Done{};
-  report_parts(units, reports);
-  return add_all(input, units, placed, reports, settings);
+  const bool sees_own = slots.view == "own" || slots.view == "launcher";
+  if (!slots.list.empty() && sees_own) add_taken(slots, slots.per_rank, settings);
+  if (slots.list.empty() || slots.mask.empty()) return;
+  if (!slots.vendor->hierarchy.empty() && (slots.mode.empty() || slots.own_mode))
+    add_hierarchy(input, slots, settings);
+  remove_selector(input, slots, settings);
+  if (placed.max_local_size() > 1) report_typed_masks(input, slots, reports);
+  if (slots.view == "launcher") remove_other_masks(input, slots, settings);
+  if (input.request->agent) return add_agent(input, slots, reports, settings);
+  if (slots.view == "own")
+    add_mask(input, slots,
+             per_rank(placed, [](const RankPlan& rank) { return mask_of(rank.slots); }),
+             fmt::format("each rank sees only its own device{}", slots.per_rank > 1 ? "s" : ""),
+             settings);
+  if (slots.view != "all") return;
+  report_parts(slots, reports);
+  add_all(input, slots, placed, reports, settings);
 }
 
 }  // namespace hpclaunch

@@ -158,7 +158,7 @@ void add_typed(const Request& typed, EnvSettings& settings) {
     settings.add(name, Layer::command_line, Unset{}, "--unset");
 }
 
-Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, const Units& units,
+Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, const Slots& slots,
                                    const Hosts& hosts, const Placement& placement,
                                    const Supervision& supervision) {
   Settled made;
@@ -172,13 +172,12 @@ Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, c
   add_launcher(settings, input, placement);
   add_aliases(input, hosts, placement, settings);
   add_typed(*input.request, settings);
-  apply_rules(input, facts, false, units, placement, made, settings);
+  apply_rules(input, facts, false, slots, placement, made, settings);
   add_interfaces(input, hosts.count(), settings);
   add_proxy_exceptions(input, hosts, settings);
-  add_program_env(input, hosts, placement, settings);
-  if (Status done = add_visibility(input, units, placement, made.said.reports, settings); !done)
-    return done.error();
-  apply_rules(input, facts, true, units, placement, made, settings);
+  add_program_env(input, slots, hosts, placement, settings);
+  add_visibility(input, slots, placement, made.said.reports, settings);
+  apply_rules(input, facts, true, slots, placement, made, settings);
   if (supervision.mps) environment.make_dirs.push_back(add_mps(input, settings));
   if (input.request->profile_start)
     environment.make_dirs.push_back(add_start_profile(input, settings));

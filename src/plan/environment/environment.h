@@ -5,7 +5,7 @@
 
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
-#include "plan/devices/units.h"
+#include "plan/devices/slots.h"
 #include "plan/environment/settings.h"
 #include "plan/steps.h"
 
@@ -21,7 +21,7 @@ struct Settled {
   std::vector<std::string> batch;  ///< directives
   Explanation said;
 };
-Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, const Units& units,
+Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, const Slots& slots,
                                    const Hosts& hosts, const Placement& placement,
                                    const Supervision& supervision);
 
@@ -33,8 +33,8 @@ void add_identity(const PlanInput& input, const Hosts& hosts, const Placement& p
                   EnvSettings& settings);
 
 /// What the data has for the program under --agent, and for --for. After everything that it refers to.
-void add_program_env(const PlanInput& input, const Hosts& hosts, const Placement& placement,
-                     EnvSettings& settings);
+void add_program_env(const PlanInput& input, const Slots& slots, const Hosts& hosts,
+                     const Placement& placement, EnvSettings& settings);
 
 /// GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME (docs/reference/placement.md). After the profile's rules.
 void add_interfaces(const PlanInput& input, int nodes, EnvSettings& settings);
@@ -61,11 +61,11 @@ Decision decided_by_rule(Layer layer, Value value, const std::string& id, const 
 void set_ranks_per_node(std::ptrdiff_t ranks, Facts& facts);
 
 /// Facts that are known before ranks are placed.
-Facts early_facts(const PlanInput& input, const Units& units, const Counts& counts);
+Facts early_facts(const PlanInput& input, const Slots& slots, const Counts& counts);
 
 /// Whether ranks that share a device of NVIDIA's do so by MPS; nullopt where none do, or it cannot be. Reports, where
 /// it is not used and would help, or was typed in vain.
-std::optional<Setting> mps_choice(const PlanInput& input, const Units& units,
+std::optional<Setting> mps_choice(const PlanInput& input, const Slots& slots,
                                   const Placement& placement, std::vector<Diagnostic>& reports);
 
 /// The variables of the daemon; its directory.
@@ -78,7 +78,7 @@ std::string add_start_profile(const PlanInput& input, EnvSettings& settings);
 void add_placed_facts(const PlanInput& input, int nodes, const Placement& placement, Facts& facts);
 
 /// The rules that ask for value.NAME, with what every variable is in the end, where `late`; else the others.
-void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& units,
+void apply_rules(const PlanInput& input, Facts facts, bool late, const Slots& slots,
                  const Placement& placement, Settled& made, EnvSettings& settings);
 
 /// With the choices "supervise" and "signal". `mps`: hpclaunch starts it. Errors: `usage` when --no-supervise was typed

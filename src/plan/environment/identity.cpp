@@ -104,8 +104,8 @@ void add_agent_identity(const PlanInput& input, const Hosts& hosts, const Placem
 
 }  // namespace
 
-void add_program_env(const PlanInput& input, const Hosts& hosts, const Placement& placement,
-                     EnvSettings& settings) {
+void add_program_env(const PlanInput& input, const Slots& slots, const Hosts& hosts,
+                     const Placement& placement, EnvSettings& settings) {
   if (input.program_env.empty() && !input.request->agent) return;
   const auto known = [&](const char* name, const std::string& planned) {
     const std::string* text = settings.so_far(name);
@@ -121,7 +121,7 @@ void add_program_env(const PlanInput& input, const Hosts& hosts, const Placement
   if (input.request->agent && fabric)
     settings.add(kAddress, Layer::computed, RankFact::address,
                  fmt::format("--agent: the node's address on {}", interface));
-  const std::size_t devices = input.node.devices.size();
+  const int devices = slots.seen_by_agent();
   const std::pair<std::string_view, std::string> facts[] = {
       {"{nodes}", std::to_string(hosts.count())},
       {"{ranks}", std::to_string(placement.world_size())},

@@ -23,10 +23,10 @@ RankFacts facts_of(const RankPlan& rank, std::size_t local_rank) {
                      {"cores", std::to_string(rank.cores)},
                      {"package", std::to_string(rank.package)},
                      {"numa", std::to_string(rank.numa)}};
-  if (!rank.units.empty()) {
+  if (!rank.slots.empty()) {
     facts["unit"] = std::to_string(rank.unit());
     facts["device"] = std::to_string(rank.device());
-    facts["subdevice"] = std::to_string(std::max(0, rank.units.front().subdevice));
+    facts["subdevice"] = std::to_string(std::max(0, rank.slots.front().part));
   }
   for (const auto& [name, pu] : rank.roles) facts["role." + name] = std::to_string(pu);
   return facts;
@@ -43,14 +43,14 @@ bool differs_by_rank(const Template& value) {
 
 // The values of the ranks of one class of nodes.
 Result<std::vector<std::string>> of_class(const Template& value, const NodeClass& node,
-                                          const Units& units, Facts facts) {
+                                          const Slots& slots, Facts facts) {
   set_ranks_per_node(std::ssize(node.ranks), facts);
   const bool by_rank = differs_by_rank(value);
   std::vector<RankFacts> each;
   if (value.each == Template::Each::once && !by_rank) each.emplace_back();
   for (std::size_t r = 0; r < node.ranks.size(); ++r)
     if (value.each == Template::Each::rank || by_rank) each.push_back(facts_of(node.ranks[r], r));
-  for (int u = 0; u < units.total; ++u)
+  for (int u = 0; u < slots.total; ++u)
     if (value.each == Template::Each::unit) each.push_back({{"unit", std::to_string(u)}});
   std::vector<std::string> items;
   for (RankFacts& one : each) {
@@ -66,11 +66,11 @@ Result<std::vector<std::string>> of_class(const Template& value, const NodeClass
 
 // A constant where every rank gets the same, else one value per rank.
 // Errors: `invalid`, naming the fact that is not set.
-Result<Value> evaluate(const Template& value, const Facts& job, const Units& units,
+Result<Value> evaluate(const Template& value, const Facts& job, const Slots& slots,
                        const Placement& placement) {
   PerRank values;
   for (const NodeClass& node : placement.classes) {
-    Result<std::vector<std::string>> items = of_class(value, node, units, job);
+    Result<std::vector<std::string>> items = of_class(value, node, slots, job);
     if (!items) return items.error();
     values.items.push_back(std::move(*items));
   }
@@ -81,7 +81,7 @@ struct Applying {
   const PlanInput& input;
   const Rule& rule;
   const Facts& facts;
-  const Units& units;
+  const Slots& slots;
   const Placement& placement;
   Settled& made;
   EnvSettings& settings;
@@ -131,7 +131,7 @@ struct Applying {
   }
 
   std::optional<Value> value_of(const Assignment& one) {
-    return reported(evaluate(one.value, facts, units, placement), one.name);
+    return reported(evaluate(one.value, facts, slots, placement), one.name);
   }
 
   void assign(const std::vector<Assignment>& assignments, Layer layer) {
@@ -272,7 +272,7 @@ void set_ranks_per_node(std::ptrdiff_t ranks, Facts& facts) {
   facts.job["ranks_per_node"] = std::to_string(ranks);
 }
 
-Facts early_facts(const PlanInput& input, const Units& units, const Counts& counts) {
+Facts early_facts(const PlanInput& input, const Slots& slots, const Counts& counts) {
   const int nodes = counts.nodes.value;
   const int most = counts.most();
   Facts facts;
@@ -284,13 +284,13 @@ Facts early_facts(const PlanInput& input, const Units& units, const Counts& coun
   set("nodes", nodes);
   set("ranks", counts.ranks.value);
   set_ranks_per_node(most, facts);
-  set("units", units.total);
-  set("devices", units.devices);
-  set("device_mode", units.mode);
-  set("gpu_view", units.view);
-  set("ranks_per_device", units.filled > 0   ? std::min(units.filled, most)
-                          : units.total == 0 ? 0
-                                             : (most + units.total - 1) / units.total);
+  set("units", slots.total);
+  set("devices", slots.devices);
+  set("device_mode", slots.mode);
+  set("gpu_view", slots.view);
+  set("ranks_per_device", slots.filled > 0   ? std::min(slots.filled, most)
+                          : slots.total == 0 ? 0
+                                             : (most + slots.total - 1) / slots.total);
   set("launcher", input.launcher.name);
   set("scheduler", input.job.scheduler);
   set("in_job", input.job.scheduler == "none" ? "no" : "yes");
@@ -337,7 +337,7 @@ void add_placed_facts(const PlanInput& input, int nodes, const Placement& placem
   facts.job["cores_divide"] = divide ? "yes" : "no";
 }
 
-void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& units,
+void apply_rules(const PlanInput& input, Facts facts, bool late, const Slots& slots,
                  const Placement& placement, Settled& made, EnvSettings& settings) {
   if (input.profile == nullptr) return;
   facts.late = input.job.later;
@@ -353,7 +353,7 @@ void apply_rules(const PlanInput& input, Facts facts, bool late, const Units& un
     if (is_late(rule.when) != late) continue;
     if (input.job.scheduler == "none") note_outside(rule, facts, made.said.outside);
     if (holds(rule.when, facts))
-      Applying{input, rule, facts, units, placement, made, settings, met(rule.when, facts)}.all();
+      Applying{input, rule, facts, slots, placement, made, settings, met(rule.when, facts)}.all();
     else
       note_idle_rule(rule, facts, made.said.idle);
   }

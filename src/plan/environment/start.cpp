@@ -11,7 +11,7 @@ constexpr const char* kPipe = "CUDA_MPS_PIPE_DIRECTORY";
 
 }  // namespace
 
-std::optional<Setting> mps_choice(const PlanInput& input, const Units& units,
+std::optional<Setting> mps_choice(const PlanInput& input, const Slots& slots,
                                   const Placement& placement, std::vector<Diagnostic>& reports) {
   const std::string& typed = input.request->mps;
   const bool on = typed == "on";
@@ -20,10 +20,10 @@ std::optional<Setting> mps_choice(const PlanInput& input, const Units& units,
     return std::nullopt;
   };
   const bool shared =
-      units.vendor->syntax == MaskSyntax::cuda && two_have_the_same(placement, &RankPlan::unit);
+      slots.vendor->syntax == MaskSyntax::cuda && two_have_the_same(placement, &RankPlan::unit);
   if (!shared && on) return note("--mps on: no two ranks share a GPU of NVIDIA's", "omit it");
   if (!shared) return std::nullopt;
-  if (units.instances()) {
+  if (slots.instances()) {
     if (!on) return std::nullopt;
     return note("--mps on: each MIG instance would need a daemon of its own; none is started",
                 "start them in the batch script, or give each rank an instance");

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "hpclaunch/device_vendor.h"
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/late.h"
 #include "hpclaunch/text.h"
@@ -73,12 +74,20 @@ bool enters_image(const Plan& plan, const Setting& setting) {
          (!search || setting.history.back().layer == Layer::command_line);
 }
 
+/// A constant device mask that the shim sets once more. Slurm's steps have masks of their own, or with --gpu-bind=none
+/// none, whatever was exported, and so have the ranks of launchers that start their daemons as a step.
+bool is_reset(const Setting& setting, const RankVariables& names) {
+  return names.resets_masks && std::holds_alternative<std::string>(setting.value()) &&
+         std::ranges::count(device_masks(), setting.name) > 0;
+}
+
 /// The settings that belong into the wire.
-std::vector<const Setting*> wire_settings(const Plan& plan) {
+std::vector<const Setting*> wire_settings(const Plan& plan, const RankVariables& names) {
   std::vector<const Setting*> out;
   for (const Setting& setting : plan.environment.settings)
     if (std::holds_alternative<PerRank>(setting.value()) ||
-        std::holds_alternative<RankFact>(setting.value()) || enters_image(plan, setting))
+        std::holds_alternative<RankFact>(setting.value()) || enters_image(plan, setting) ||
+        is_reset(setting, names))
       out.push_back(&setting);
   return out;
 }
@@ -176,7 +185,7 @@ bool may_differ(const Plan& plan, const Setting& setting, const std::string& val
   return yields || host || (hosts.later && has_late(value));
 }
 
-std::string constant_marks(const Plan& plan) {
+std::string constant_marks(const Plan& plan, const RankVariables& names) {
   std::string marks;
   if (!plan.launch.image.empty()) return marks;
   for (const Setting& setting : plan.environment.settings) {
@@ -184,6 +193,7 @@ std::string constant_marks(const Plan& plan) {
     // Launchers put directories of their own in front of lists of paths.
     const bool paths = setting.name == "PATH" || setting.name == "LD_LIBRARY_PATH";
     if (text == nullptr || !is_identifier(setting.name) || is_secret(setting.name) || paths ||
+        is_reset(setting, names) ||
         std::ranges::count(plan.environment.launcher_only, setting.name) > 0)
       continue;
     if (may_differ(plan, setting, *text)) continue;
@@ -205,7 +215,8 @@ std::string rendezvous_port(const Plan& plan) {
 }
 
 // What only checks, as far as there is room; `rest` is what the wire has without it.
-std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>* left_out) {
+std::string checks(const Plan& plan, const RankVariables& names, std::size_t rest,
+                   std::vector<std::string>* left_out) {
   if (plan.supervision.verify == Verify::off) return {};
   std::string text = rendezvous_port(plan);
   const auto add = [&](const std::string& more, bool possible, const char* what) {
@@ -214,7 +225,7 @@ std::string checks(const Plan& plan, std::size_t rest, std::vector<std::string>*
     else if (left_out != nullptr)
       left_out->emplace_back(what);
   };
-  add(constant_marks(plan), true, "constant variables");
+  add(constant_marks(plan, names), true, "constant variables");
   if (plan.nodes() > 1 && !plan.hosts.invented) {
     const bool possible = (plan.nodes() <= kMaxWireHosts || plan.hosts.first_is_here) &&
                           plan.nodes() < kMaxCheckedWireBytes;
@@ -279,7 +290,7 @@ std::string wire_mark(std::string_view text, int size) {
 
 Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
                                 std::vector<std::string>* left_out, std::string_view report) {
-  const std::vector<const Setting*> settings = wire_settings(plan);
+  const std::vector<const Setting*> settings = wire_settings(plan, names);
   if (const Status checked = check_limits(plan, settings.size()); !checked) return checked.error();
 
   Payload out;
@@ -308,8 +319,8 @@ Result<std::string> encode_wire(const Plan& plan, const RankVariables& names,
   std::string more;
   for (const std::string& name : plan.environment.removed)
     if (is_identifier(name)) more += (more.empty() ? ":absent=" : "/") + name;
-  more +=
-      report.empty() ? checks(plan, out.text.size() + more.size(), left_out) : std::string(report);
+  more += report.empty() ? checks(plan, names, out.text.size() + more.size(), left_out)
+                         : std::string(report);
   const std::size_t first_class = out.text.find(":class=");
   out.text.insert(first_class, more);
   const std::string wire = fmt::format("hl2.{}{}", checksum(out.text), out.text);

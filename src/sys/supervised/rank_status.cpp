@@ -173,18 +173,21 @@ std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launc
   if (ending.silent.empty()) return {};
   const bool all = count(ending.silent) == ranks_;
   std::string why = "node lost, or killed with the launcher";
+  std::string hint;
   if (ended_ == 0 && launcher.status() == 0) {
     why = "the launcher may redirect standard error";
   } else if (all && started_nodes_ == 0 && launcher.exit_status != 0 && !facts.user_ends &&
              !facts.launcher_stuck) {
     why = "the launcher may not have started them";
+    if (plan_.placement.bind_via == BindVia::launcher)
+      hint = "hpclaunch: try: --bind-via shim, where the launcher refuses the CPUs of a rank\n";
   } else if (all && all_started() && !facts.user_ends && !facts.launcher_stuck) {
     why =
         "a node was lost, or the launcher failed; hpclaunch verify names nodes that do not answer";
   } else if (ending.first || facts.user_ends || facts.launcher_stuck) {
     why = "killed later, or node lost";
   }
-  return fmt::format("hpclaunch: no exit status from {}: {}\n", named(ending.silent), why);
+  return fmt::format("hpclaunch: no exit status from {}: {}\n{}", named(ending.silent), why, hint);
 }
 
 // A lost connection says which node, and when. Else nodes that fell silent as a whole before the launcher stopped
