@@ -28,6 +28,7 @@ struct HostList {
   bool allocation = false;       ///< the batch system's own list, which its launcher has too
   bool invented = false;         ///< stand-ins: the job will have others
   std::vector<int> granted;      ///< CPUs of each host as the batch system counts; empty: unknown
+  std::vector<int> granted_in_all = {};  ///< with a host file: of every host of the job
   std::string granted_why;
   std::vector<Diagnostic> reports =
       {};  ///< lists of the batch system that are not those of its hosts

@@ -40,6 +40,8 @@ struct Core {
   /// fewest PUs, and among equals the one with the lowest index.
   int numa = -1;
   CpuSet pus;  ///< never empty
+  /// Of a hybrid processor: 0 for the cores that save most energy, higher for faster ones; -1: all are alike.
+  int kind = -1;
   friend bool operator==(const Core&, const Core&) = default;
 };
 

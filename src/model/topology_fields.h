@@ -38,6 +38,7 @@ void fields(Same<Core> auto& core, auto visit) {
   visit("package", core.package, How::written);
   visit("numa", core.numa, How::written);
   visit("pus", core.pus, How::required);
+  visit("kind", core.kind, How::known);
 }
 
 void fields(Same<Device> auto& device, auto visit) {

@@ -109,12 +109,17 @@ std::string written(const std::vector<std::string>& texts) {
 
 template <class Part>
 std::string written_parts(const char* key, const std::vector<Part>& parts) {
+  std::vector<std::string> defaults;
+  const Part none{};
+  fields(none, [&](const char*, const auto& value, How) { defaults.push_back(written(value)); });
   std::vector<std::string> lines;
   for (const Part& part : parts) {
     std::vector<std::string> members;
-    fields(part, [&]<class Value>(const char* name, const Value& value, How how) {
-      if (how != How::known || value != Value())
-        members.push_back(fmt::format("\"{}\": {}", name, written(value)));
+    auto usual = defaults.begin();
+    fields(part, [&](const char* name, const auto& value, How how) {
+      const std::string text = written(value);
+      if (*usual++ != text || how != How::known)
+        members.push_back(fmt::format("\"{}\": {}", name, text));
     });
     lines.push_back(fmt::format("    {{{}}}", fmt::join(members, ", ")));
   }

@@ -67,7 +67,8 @@ std::string binding_why(const PlanInput& input, const LaidOut& laid) {
 }
 
 Setting binding_choice(const PlanInput& input, BindVia via, int nodes, const LaidOut& laid) {
-  if (via == BindVia::none && !input.request->bind_via && knows_amounts(input, nodes))
+  if (via == BindVia::none && !input.request->bind_via && knows_amounts(input, nodes) &&
+      limiting_quota(input) == 0)
     return choice("cpu-bind", Layer::computed, Unset{},
                   fmt::format("the job has part of each node ({}): {}", input.granted_why,
                               why_not_counted(input)));
@@ -111,8 +112,8 @@ Result<Choice> choose(const PlanInput& input, const Slots& slots, int nodes, boo
   const bool launcher_can = launcher.binds_sets && alike;
   const bool counted_through = can_count_through(input, nodes);
   // Other nodes of a job on parts of nodes have granted other cores than this one.
-  const bool parts = nameless_cores(input, nodes) && !counted_through;
-  const bool amounts = knows_amounts(input, nodes);
+  const bool parts = nameless_cores(input, nodes) && !counted_through && !input.granted_assumed;
+  const bool amounts = knows_amounts(input, nodes) && !input.granted_assumed;
   const auto cannot = [](std::string message,
                          const char* fix = "omit --bind-via, or use --bind-via shim") {
     return request_error(std::move(message), fix, ErrorKind::unsupported);

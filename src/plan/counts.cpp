@@ -61,7 +61,10 @@ Count decide_per_node(const PlanInput& input, const Slots& slots, int nodes) {
     return {each * slots.count(), Layer::builtin,
             fmt::format("default: {} for each of {}", counted(each, "rank"), devices)};
   }
-  if (knows_amounts(input, nodes))
+  const bool as_here = input.cores_known && std::ranges::all_of(input.granted, [&](int granted) {
+                         return granted == input.granted.front();
+                       });
+  if (knows_amounts(input, nodes) && !as_here)
     return {1, Layer::builtin,
             "default: one rank on each granted part of a node, whose NUMA nodes are not known"};
   // Memory stays local, and a small machine gets one rank.

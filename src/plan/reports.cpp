@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "hpclaunch/profile.h"
@@ -98,6 +99,41 @@ void report_size(const PlanInput& input, int nodes, Reports& reports) {
                        fmt::format("--nodes {} or fewer", most)});
 }
 
+// "2 fast and 4 slow cores"
+std::string kinds_text(const std::map<int, int>& cores) {
+  std::string text;
+  for (auto one = cores.rbegin(); one != cores.rend(); ++one)
+    text += fmt::format("{}{} {}", text.empty() ? "" : " and ", one->second,
+                        one->first > 0 ? "fast" : "slow");
+  return text + (cores.size() == 1 && cores.begin()->second == 1 ? " core" : " cores");
+}
+
+// Ranks wait for the one with the slowest cores.
+void report_kinds(const PlanInput& input, const Placement& placement, Reports& reports) {
+  const Topology& node = input.node;
+  const auto kinds_of = [&](const CpuSet& cpus) {
+    std::map<int, int> cores;
+    for (const int core : cores_of(node, cpus).to_vector()) ++cores[node.cores[core].kind];
+    return cores;
+  };
+  for (const NodeClass& one : placement.classes) {
+    const auto other = std::ranges::find_if(one.ranks, [&](const RankPlan& rank) {
+      return kinds_of(rank.cpus) != kinds_of(one.ranks.front().cpus);
+    });
+    if (other == one.ranks.end() || kinds_of(node.allowed).size() < 2) continue;
+    CpuSet fast;
+    for (const Core& core : node.cores)
+      if (core.kind > 0) fast |= core.pus & node.allowed;
+    return reports.push_back(
+        {"uneven-kinds", Severity::note,
+         fmt::format("ranks have cores of different speed: local rank 0 has {}, local rank {} {}",
+                     kinds_text(kinds_of(one.ranks.front().cpus)), other - one.ranks.begin(),
+                     kinds_text(kinds_of(other->cpus))),
+         fmt::format("taskset -c {} hpclaunch ..., which leaves the slow cores out",
+                     fast.to_list())});
+  }
+}
+
 bool has_numbers(const std::string& mask) {
   return std::ranges::any_of(split(mask, ','), [](std::string_view entry) {
     return parse_natural(trim(entry)).has_value();
@@ -166,6 +202,7 @@ Reports report_placement(const PlanInput& input, const Facts& facts, const Slots
   Reports reports;
   report_devices(input, plan.placement, reports);
   report_services(input, facts, plan.placement, reports);
+  report_kinds(input, plan.placement, reports);
   report_view(input, slots, plan, reports);
   report_order(input, slots, plan, reports);
   report_instances(slots, plan.placement, reports);

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 #include <hwloc.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +14,7 @@
 
 #include "hpclaunch/probe.h"
 #include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
 #include "probe/hwloc_objects.h"
 #include "probe/live.h"
 #include "probe/sysfs.h"
@@ -29,7 +33,7 @@ Error failed(const char* call) {
 
 /// Keeps only what `convert` and, with `io`, add_io read; the rest costs time. A library older than its
 /// header refuses some flags; kNeeded alone must work.
-Status restrict_to_needs(hwloc_topology_t topology, bool io) {
+Status restrict_to_needs(hwloc_topology_t topology, bool live, bool io) {
   hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   // Groups are not read, but a NUMA node smaller than a package is a child of one: without them hwloc
   // would give it the CPUs of the whole package. The parent of an I/O object is its locality: a die that is
@@ -42,9 +46,9 @@ Status restrict_to_needs(hwloc_topology_t topology, bool io) {
   if (io) hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
   constexpr unsigned long kNeeded = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
 #if HWLOC_API_VERSION >= 0x00020800
-  constexpr unsigned long kCheap =
-      HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
-  if (hwloc_topology_set_flags(topology, kNeeded | kCheap) == 0) return Done{};
+  unsigned long cheap = HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS;
+  if (live) cheap |= HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+  if (hwloc_topology_set_flags(topology, kNeeded | cheap) == 0) return Done{};
 #endif
   if (hwloc_topology_set_flags(topology, kNeeded) == 0) return Done{};
   return failed("hwloc_topology_set_flags");
@@ -72,7 +76,7 @@ Result<Handle> load_once(const std::string* xml, bool io) {
       return failed("hwloc_topology_set_xmlbuffer");
     }
   }
-  if (const Status ok = restrict_to_needs(raw, io); !ok) return ok.error();
+  if (const Status ok = restrict_to_needs(raw, xml == nullptr, io); !ok) return ok.error();
   if (hwloc_topology_load(raw) != 0) return failed("hwloc_topology_load");
   return topology;
 }
@@ -88,6 +92,39 @@ Result<Handle> load(const std::string* xml, bool io) {
   choose_components(nullptr, nullptr);
   return load_once(xml, io);
 }
+
+/// What hwloc writes on standard error, while this exists. The process is a child without threads.
+class Complaints {
+ public:
+  Complaints() : file_(memfd_create("hwloc", MFD_CLOEXEC)), before_(dup(STDERR_FILENO)) {
+    setenv("HWLOC_XML_VERBOSE", "1", 1);
+    if (file_ >= 0 && before_ >= 0) dup2(file_, STDERR_FILENO);
+  }
+  ~Complaints() {
+    if (file_ >= 0 && before_ >= 0) dup2(before_, STDERR_FILENO);
+    close(before_);
+    close(file_);
+  }
+  Complaints(const Complaints&) = delete;
+  Complaints& operator=(const Complaints&) = delete;
+
+  /// ": invalid object Core P#0 with some missing cpusets": the first that is no remark on what is left out; "" for none.
+  std::string reason() const {
+    std::array<char, 4096> text{};
+    const ssize_t size = pread(file_, text.data(), text.size(), 0);
+    if (size <= 0) return "";
+    for (std::string_view line :
+         split(std::string_view(text.data(), static_cast<std::size_t>(size)), '\n')) {
+      const std::size_t mark = line.find(": ");  // behind the name of the file
+      if (mark != std::string_view::npos) line.remove_prefix(mark + 2);
+      if (!line.empty() && !line.starts_with("ignoring ")) return fmt::format(": {}", shown(line));
+    }
+    return "";
+  }
+
+ private:
+  int file_, before_;
+};
 
 /// The format version in an XML text, for messages; "1" without one.
 std::string xml_version(std::string_view xml) {
@@ -147,17 +184,23 @@ Result<Topology> load_xml(const std::string& text) {
     return Error{ErrorKind::invalid, "not hwloc XML: no <topology> element",
                  "write one with: lstopo --of xml FILE"};
   }
-  const Result<Handle> handle = load(&text, true);
+  std::string reason;
+  const Result<Handle> handle = [&] {
+    const Complaints complaints;
+    Result<Handle> loaded = load(&text, true);
+    if (!loaded) reason = complaints.reason();
+    return loaded;
+  }();
   if (!handle) {
     const unsigned newest = hwloc_get_api_version() >> 16;
     const bool newer = std::strtoul(version.c_str(), nullptr, 10) > newest;
-    return Error{
-        ErrorKind::invalid,
-        fmt::format("hwloc (API {}) cannot read it (format version {})", hwloc_version(), version),
-        newer ? fmt::format("write an older format on that machine: lstopo --of xml "
-                            "--export-xml-flags v{} FILE",
-                            newest)
-              : "check that the file is complete and written by lstopo --of xml"};
+    return Error{ErrorKind::invalid,
+                 fmt::format("hwloc (API {}) cannot read it (format version {}){}", hwloc_version(),
+                             version, reason),
+                 newer ? fmt::format("write an older format on that machine: lstopo --of xml "
+                                     "--export-xml-flags v{} FILE",
+                                     newest)
+                       : "check that the file is complete and written by lstopo --of xml"};
   }
   Result<Topology> topology = convert(handle->get());
   if (!topology) return topology;

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 #include <hwloc.h>
 
+#include <algorithm>
 #include <climits>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hpclaunch/text.h"
@@ -111,6 +114,38 @@ void read_groups(hwloc_topology_t from, Topology& to) {
   }
 }
 
+// Of hybrid processors alone: servers of one kind may have cores of slightly different clocks.
+void read_kinds([[maybe_unused]] hwloc_topology_t from, [[maybe_unused]] Topology& to) {
+#if HWLOC_API_VERSION >= 0x00020400
+  const int kinds = hwloc_cpukinds_get_nr(from, 0);
+  std::vector<std::pair<CpuSet, int>> found;
+  hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+  for (int k = 0; k < kinds; ++k) {
+    int efficiency = -1;
+#if HWLOC_API_VERSION >= 0x00030000
+    hwloc_infos_s* infos = nullptr;
+    hwloc_cpukinds_get_info(from, static_cast<unsigned>(k), cpus, &efficiency, &infos, 0);
+    const unsigned count = infos == nullptr ? 0 : infos->count;
+    const hwloc_info_s* const info = infos == nullptr ? nullptr : infos->array;
+#else
+    unsigned count = 0;
+    hwloc_info_s* info = nullptr;
+    hwloc_cpukinds_get_info(from, static_cast<unsigned>(k), cpus, &efficiency, &count, &info, 0);
+#endif
+    const bool by_design = std::any_of(info, info + count, [](const hwloc_info_s& one) {
+      return one.name == std::string_view("CoreType") ||
+             one.name == std::string_view("LinuxCapacity");
+    });
+    if (by_design && efficiency >= 0) found.emplace_back(to_cpu_set(cpus), efficiency);
+  }
+  hwloc_bitmap_free(cpus);
+  if (found.size() < 2) return;
+  for (Core& core : to.cores)
+    for (const auto& [pus, kind] : found)
+      if (pus.contains(core.pus)) core.kind = kind;
+#endif
+}
+
 }  // namespace
 
 Result<Topology> convert(hwloc_topology_t from) {
@@ -120,6 +155,7 @@ Result<Topology> convert(hwloc_topology_t from) {
   Topology to;
   to.hostname = machine_info(from, "HostName");
   to.cores = read_cores(from);
+  read_kinds(from, to);
   read_groups(from, to);
   settle(to);
   to.allowed = to_cpu_set(hwloc_topology_get_allowed_cpuset(from)) & to.all_pus();

@@ -23,8 +23,9 @@ class ProcessorReader {
 
   /// False where the files leave a question open.
   bool read(Topology& to) {
-    return !online_.empty() && read_cores(to) && read_packages(to) && read_nodes(to) &&
-           read_caches(to);
+    if (online_.empty() || !read_cores(to)) return false;
+    read_kinds(to);
+    return read_packages(to) && read_nodes(to) && read_caches(to);
   }
 
  private:
@@ -63,6 +64,13 @@ class ProcessorReader {
       to.cores.push_back({-1, -1, pus});
       return pus.has(pu);
     });
+  }
+
+  /// Intel's hybrid processors have a unit of performance counters for each kind of core.
+  void read_kinds(Topology& to) const {
+    const CpuSet slow = cpus_in(root_ + "/sys/devices/cpu_atom/cpus");
+    if (!slow.intersects(online_) || slow.contains(online_)) return;
+    for (Core& core : to.cores) core.kind = slow.intersects(core.pus) ? 0 : 1;
   }
 
   bool read_packages(Topology& to) const {

@@ -107,6 +107,7 @@ void add_grants(const HostList& job, HostList& hosts) {
     granted.push_back(job.granted[found->second]);
   }
   hosts.granted = std::move(granted);
+  hosts.granted_in_all = job.granted;
   hosts.granted_why = job.granted_why;
 }
 

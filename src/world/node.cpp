@@ -86,28 +86,47 @@ void keep_to_own_mask(const World& world, Topology& node) {
     node.allowed &= *mask;
 }
 
-// What a batch system counts as one CPU, in hardware threads: Slurm counts these or cores, as the site configures it.
-// `counts`: CPUs of each host; `whole`: of a job with all of a node; `here`: what this machine, the first host, allows.
-// More than there are cores are threads. Equal counts of as many may be whole nodes, and are taken for that.
-int threads_per_cpu(const std::vector<int>& counts, const Topology& node, const CpuSet& whole,
-                    const CpuSet& here) {
+int most_threads(const Topology& node) {
   int threads = 1;
   for (const Core& core : node.cores) threads = std::max(threads, core.pus.count());
+  return threads;
+}
+
+// What a batch system counts as one CPU, in hardware threads: Slurm counts these or cores, as the site configures it.
+// `whole`: of a job with all of a node; `here`: what this machine, the first host, allows.
+// More than there are cores are threads. Equal counts of as many may be whole nodes, and are taken for that.
+int threads_per_cpu(const HostList& hosts, const Topology& node, const CpuSet& whole,
+                    const CpuSet& here) {
+  const int threads = most_threads(node);
   const int cores = cores_of(node, whole).count();
-  const auto [fewest, most] = std::ranges::minmax(counts);
-  const bool by_thread = threads == 1 || most > cores || here.count() == counts.front();
-  const bool by_core = cores_of(node, here).count() == counts.front() || fewest == cores;
+  const auto [fewest, most] =
+      std::ranges::minmax(hosts.granted_in_all.empty() ? hosts.granted : hosts.granted_in_all);
+  const int first = hosts.granted.front();
+  const bool by_thread = threads == 1 || most > cores || here.count() == first;
+  const bool by_core = cores_of(node, here).count() == first || fewest == cores;
   return !by_thread && by_core ? threads : 1;
 }
 
 // Hardware threads of each host; empty: the job has all of each node.
-std::vector<int> partial_grants(std::vector<int> counts, const JobNode& job, const CpuSet& here) {
+std::vector<int> partial_grants(const HostList& hosts, const JobNode& job, const CpuSet& here) {
+  std::vector<int> counts = hosts.granted;
   if (counts.empty()) return counts;
-  const int threads = threads_per_cpu(counts, job.topology, job.whole, here);
+  const int threads = threads_per_cpu(hosts, job.topology, job.whole, here);
   for (int& count : counts) count *= threads;
   const bool part =
       std::ranges::any_of(counts, [&](int count) { return count < job.whole.count(); });
   return part ? counts : std::vector<int>();
+}
+
+// As much as here, or as slots say that are as many as the CPUs or the cores here.
+std::vector<int> assumed_grants(const HostList& hosts, const Topology& here) {
+  const int mine = here.allowed.count();
+  std::vector<int> granted(hosts.names.size(), mine);
+  if (!hosts.slots_are_cores || hosts.slots.size() != granted.size()) return granted;
+  const int each = mine / hosts.slots.front();
+  if (mine % hosts.slots.front() != 0 || (each != 1 && each != most_threads(here))) return granted;
+  for (std::size_t n = 0; n < granted.size(); ++n) granted[n] = hosts.slots[n] * each;
+  return granted;
 }
 
 }  // namespace
@@ -211,16 +230,24 @@ Result<JobNode> find_node(const Request& request, const World& world, const Site
     const int first = granted.empty() ? site.batch.cpus : granted.front();
     node = settle_node(site.model, live, first, devices, how, diagnostics);
   }
-  if (live && !by_file) node.quota = cpu_quota(world);
+  if (live && !by_file) node.quota = cpu_quota(world, diagnostics);
   node.live = std::move(live);
   // CPUs of this machine that are not allowed may be another job's; reserved ones of a model are no
   // job's.
+  node.granted_why = site.hosts.granted_why;
   const bool first = node.live && is_here(site.hosts.names.front(), world);
   const CpuSet here = first ? node.live->allowed : CpuSet{};
-  node.granted = partial_grants(site.hosts.granted, node, here);
+  node.granted = partial_grants(site.hosts, node, here);
   if (!node.granted.empty()) {
     node.part = true;
     node.known = here.count() == node.granted.front();
+  } else if (site.hosts.granted.empty() && first && site.batch.scheduler != nullptr &&
+             site.hosts.names.size() > 1 && !here.contains(node.whole)) {
+    // Other nodes may have the same CPUs, where the system keeps some everywhere, or others.
+    node.part = node.known = node.assumed = true;
+    node.granted = assumed_grants(site.hosts, node.topology);
+    node.granted_why = fmt::format("this node allows {} of {} CPUs", node.topology.allowed.count(),
+                                   node.whole.count());
   }
   find_reachable(site, world, node);
   return node;

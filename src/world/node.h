@@ -13,19 +13,21 @@ namespace hpclaunch::job {
 
 /// Time of CPUs that control groups grant.
 struct CpuQuota {
-  int cpus = 0;     ///< whole ones, at least 1
+  int cpus = 0;     ///< whole ones; 0: no limit
   std::string why;  ///< "/sys/fs/cgroup/cpu.max: 200000 100000"
 };
 
 struct JobNode {
   Topology topology;
-  const NodeModel* model = nullptr;    ///< where it comes from; nullptr: measured or from a file
-  bool part = false;                   ///< less than the whole node is granted
-  bool known = true;                   ///< and which CPUs is known
-  CpuSet whole = {};                   ///< of a job with all of it
-  std::optional<Topology> live = {};   ///< this machine, where it was probed
-  std::vector<int> granted = {};       ///< hardware threads on each host; empty: all, or unknown
-  std::optional<CpuQuota> quota = {};  ///< of this machine, where it is planned for
+  const NodeModel* model = nullptr;   ///< where it comes from; nullptr: measured or from a file
+  bool part = false;                  ///< less than the whole node is granted
+  bool known = true;                  ///< and which CPUs is known
+  CpuSet whole = {};                  ///< of a job with all of it
+  std::optional<Topology> live = {};  ///< this machine, where it was probed
+  std::vector<int> granted = {};      ///< hardware threads on each host; empty: all, or unknown
+  std::string granted_why = {};       ///< as PlanInput::granted_why
+  bool assumed = false;               ///< they are those of this machine, since nobody says
+  CpuQuota quota = {};                ///< of this machine, where it is planned for
   std::optional<std::vector<int>> reachable = {};  ///< Device::index; nullopt: unknown
 };
 
@@ -34,8 +36,8 @@ struct JobNode {
 Result<JobNode> find_node(const Request& request, const World& world, const Site& site,
                           const std::function<void()>& meanwhile, Diagnostics& diagnostics);
 
-/// The smallest of this process's control group and all around it; nullopt: no limit.
-std::optional<CpuQuota> cpu_quota(const World& world);
+/// HPCLAUNCH_CPU_QUOTA, else the smallest of this process's control group and all around it.
+CpuQuota cpu_quota(const World& world, Diagnostics& diagnostics);
 
 /// Devices that the batch system grants here.
 struct GrantedDevices {

@@ -153,7 +153,6 @@ std::map<std::string, std::string> find_libraries(const Profile* profile, const 
   return found;
 }
 
-// The rest of what the plan is made from.
 PlanInput planned_at(Site& site, JobNode job, const World& world, const ChosenLauncher& launcher,
                      PlanInput input) {
   input.node = std::move(job.topology);
@@ -170,10 +169,11 @@ PlanInput planned_at(Site& site, JobNode job, const World& world, const ChosenLa
   input.hosts_file = site.hosts.file;
   input.hosts_why = site.hosts.why;
   input.granted = std::move(job.granted);
-  input.granted_why = site.hosts.granted_why;
+  input.granted_why = std::move(job.granted_why);
+  input.granted_assumed = job.assumed;
   input.whole_node = std::move(job.whole);
-  if (job.quota) input.cpu_quota = job.quota->cpus;
-  if (job.quota) input.cpu_quota_why = std::move(job.quota->why);
+  input.cpu_quota = job.quota.cpus;
+  input.cpu_quota_why = std::move(job.quota.why);
   if (!site.hosts.slots_are_cores || input.node.devices.empty())
     input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;

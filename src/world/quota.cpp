@@ -20,24 +20,34 @@ std::string line_of(const World& world, const std::string& path) {
 }
 
 // "200000 100000": microseconds of CPU time in each period; "max" or "-1": no limit.
-std::optional<CpuQuota> read_quota(const std::string& text, const std::string& path) {
+CpuQuota read_quota(const std::string& text, const std::string& path) {
   const std::size_t blank = text.find(' ');
-  if (blank == std::string::npos) return std::nullopt;
+  if (blank == std::string::npos) return {};
   constexpr long kMostMicroseconds = 1'000'000'000'000;
   const auto quota = parse_natural(text.substr(0, blank), kMostMicroseconds);
   const auto period = parse_natural(text.substr(blank + 1), kMostMicroseconds);
-  if (!quota || !period || *quota == 0 || *period == 0) return std::nullopt;
-  return CpuQuota{static_cast<int>(std::clamp(*quota / *period, 1L, long{CpuSet::kCapacity})),
-                  fmt::format("{}: {}", path, text)};
+  if (!quota || !period || *quota == 0 || *period == 0) return {};
+  return {static_cast<int>(std::clamp(*quota / *period, 1L, long{CpuSet::kCapacity})),
+          fmt::format("{}: {}", path, text)};
 }
 
 }  // namespace
 
-std::optional<CpuQuota> cpu_quota(const World& world) {
-  std::optional<CpuQuota> least;
+CpuQuota cpu_quota(const World& world, Diagnostics& diagnostics) {
+  constexpr const char* kName = "HPCLAUNCH_CPU_QUOTA";
+  const std::string given = world.env.get(kName);
+  const auto cpus = parse_natural(given, CpuSet::kCapacity);
+  if (given == "none") return {};
+  if (cpus && *cpus > 0) return {static_cast<int>(*cpus), fmt::format("{}={}", kName, given)};
+  if (!given.empty())
+    diagnostics.push_back(
+        {"cpu-quota", Severity::warning,
+         fmt::format("ignoring {}=\"{}\": neither a number of CPUs nor none", kName, shown(given)),
+         fmt::format("export {}=none", kName)});
+  CpuQuota least;
   const auto add = [&](const std::string& text, const std::string& path) {
-    const std::optional<CpuQuota> found = read_quota(text, path);
-    if (found && (!least || found->cpus < least->cpus)) least = found;
+    CpuQuota found = read_quota(text, path);
+    if (found.cpus > 0 && (least.cpus == 0 || found.cpus < least.cpus)) least = std::move(found);
   };
   // A container may see its own group as the root, under the path that the host has for it.
   const auto each_group = [](std::string path, auto visit) {

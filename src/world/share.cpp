@@ -181,7 +181,10 @@ Status keep_free_cores(const Launches& others, const Site& site, JobNode& node, 
   if (used.empty()) return Done{};
   const std::string names = names_on(used, others);
   for (const Core& core : node.topology.cores)
-    if (core.pus.intersects(cpus)) node.topology.allowed -= core.pus;
+    if (core.pus.intersects(cpus)) {
+      node.topology.allowed -= core.pus;
+      node.whole -= core.pus;
+    }
   if (node.topology.allowed.empty())
     return Error{
         ErrorKind::usage,

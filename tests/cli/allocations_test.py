@@ -204,6 +204,9 @@ class Slurm(Job):
             plan = self.plan("--hostfile", self.file("hosts", hosts), env=env, launcher="slurm")
             self.assertEqual([one for one, _ in self.parts(plan)], granted, hosts)
             self.assertEqual(plan["bind_via"], "shim")
+        for hosts, granted in (("n2\n", [104]), ("n1\n", [None])):  # of 208 hardware threads, as the job's other node tells
+            plan = self.plan("--ppn", "1", "--hostfile", self.file("hosts", hosts), env=self.slurm(SLURM_JOB_CPUS_PER_NODE="208,104"), launcher="slurm", node=SMT)
+            self.assertEqual([one for one, _ in self.parts(plan)], granted, hosts)
         plan = self.plan("--ppn", "1", "--hostfile", self.file("hosts", "n1\nother\n"), env=env, launcher="slurm")
         self.assertEqual(self.parts(plan), [(None, [None])] * 2)
 
@@ -264,6 +267,17 @@ class Slurm(Job):
         parts = self.het(SLURM_JOB_CPUS_PER_NODE="2,8", SLURM_JOB_CPUS_PER_NODE_HET_GROUP_1="8(x3),4")
         plan = self.plan("--het-group", "1", "--ppn", "1", env=parts, launcher="slurm")
         self.assertEqual([granted for granted, _ in self.parts(plan)], [8, 8, 8, 4])
+
+
+class Quota(Test):
+    def test_the_time_of_one_cpu(self):
+        for quota in ("1", "none"):
+            plan = self.json("plan", "--profile", "none", "-n", "1", "--", "/bin/true", env=clean_env(HPCLAUNCH_CPU_QUOTA=quota))
+            limits = quota == "1" and len(os.sched_getaffinity(0)) > 1
+            self.assertEqual(plan["bind_via"], "none" if limits else "shim")
+            self.assertEqual("cpu-quota" in [one["id"] for one in plan["diagnostics"]], limits)
+            if quota == "1":
+                self.assertEqual([one["value"] for one in plan["env"] if one["name"] == "OMP_NUM_THREADS"], ["1"])
 
 
 class DevicesPerRank(Job):

@@ -10,18 +10,37 @@ using namespace hpclaunch::job;
 
 namespace {
 
-int quota_with(const std::map<std::string, std::string>& files) {
+int quota_with(const std::map<std::string, std::string>& files, const char* given = nullptr,
+               Diagnostics* said = nullptr) {
   World world;
+  if (given != nullptr) world.env = EnvSnapshot({std::string("HPCLAUNCH_CPU_QUOTA=") + given});
   world.read_file = [&](const std::string& path, std::size_t) -> Result<std::string> {
     const auto at = files.find(path);
     if (at == files.end()) return Error{ErrorKind::not_found, path};
     return at->second;
   };
-  const std::optional<CpuQuota> quota = cpu_quota(world);
-  return quota ? quota->cpus : 0;
+  Diagnostics diagnostics;
+  const CpuQuota quota = cpu_quota(world, diagnostics);
+  if (said != nullptr) *said = diagnostics;
+  return quota.cpus;
 }
 
 }  // namespace
+
+TEST_CASE("a quota that is exported stands in place of the control group's", "[quota]") {
+  const std::map<std::string, std::string> two = {{"/proc/self/cgroup", "0::/"},
+                                                  {"/sys/fs/cgroup/cpu.max", "200000 100000"}};
+  Diagnostics said;
+  CHECK(quota_with(two, "none") == 0);
+  CHECK(quota_with(two, "5") == 5);
+  CHECK(quota_with(two, "", &said) == 2);
+  CHECK(said.empty());
+  for (const char* given : {"0", "-1", "all", "2.5"}) {
+    CHECK(quota_with(two, given, &said) == 2);
+    REQUIRE(said.size() == 1);
+    CHECK_THAT(said[0].message, ContainsSubstring(std::string("\"") + given + "\""));
+  }
+}
 
 TEST_CASE("the smallest quota of this group and all around it", "[quota]") {
   const std::string root = "/sys/fs/cgroup";

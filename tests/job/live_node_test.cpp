@@ -193,3 +193,82 @@ TEST_CASE("device files by their addresses", "[node]") {
   CHECK_FALSE(device_files(true, root)[2].usable);
   std::filesystem::remove_all(root);
 }
+
+namespace {
+
+// What a job on n1 and n2 has, seen from n1.
+Result<JobNode> found_on_n1(const char* scheduler, HostList hosts, const Topology& live) {
+  World world;
+  world.host = "n1";
+  world.read_file = [](const std::string& path, std::size_t) -> Result<std::string> {
+    return Error{ErrorKind::not_found, path};
+  };
+  world.probe_node = [&](double, const std::function<void()>& meanwhile) -> Result<LiveNode> {
+    meanwhile();
+    return LiveNode{live, {}};
+  };
+  Site site;
+  site.batch.scheduler = find_scheduler(scheduler);
+  site.is_here = true;
+  site.hosts = std::move(hosts);
+  if (site.hosts.names.empty()) site.hosts.names = {"n1", "n2"};
+  Diagnostics diagnostics;
+  return find_node(
+      Request{}, world, site, [] {}, diagnostics);
+}
+
+Topology two_threads(int cores, const char* allowed) {
+  Topology node;
+  for (int c = 0; c < cores; ++c) {
+    Core core;
+    core.pus = *CpuSet::parse(std::to_string(c) + "," + std::to_string(c + cores));
+    node.cores.push_back(core);
+  }
+  node.allowed = *CpuSet::parse(allowed);
+  return node;
+}
+
+}  // namespace
+
+TEST_CASE("what this node allows is a part where nobody says how much", "[node][parts]") {
+  const Topology part = two_threads(8, "1,3,9,11");
+  for (const char* scheduler : {"pbs", "flux", "lsf", "sge", "cobalt"}) {
+    const Result<JobNode> node = found_on_n1(scheduler, {}, part);
+    REQUIRE(node);
+    CHECK((node->part && node->known && node->assumed));
+    CHECK(node->granted == std::vector<int>{4, 4});
+  }
+  HostList hosts;
+  hosts.slots_are_cores = true;
+  for (const auto& [slots, granted] : {std::pair(std::vector{4, 6}, std::vector{4, 6}),
+                                       {std::vector{2, 3}, std::vector{4, 6}},
+                                       {std::vector{3, 5}, std::vector{4, 4}}}) {
+    hosts.slots = slots;
+    CHECK(found_on_n1("lsf", hosts, part)->granted == granted);
+  }
+  HostList one;
+  one.names = {"n1"};
+  CHECK_FALSE(found_on_n1("pbs", one, part)->part);  // its CPUs are known
+  HostList elsewhere;
+  elsewhere.names = {"n2", "n1"};
+  CHECK_FALSE(found_on_n1("pbs", elsewhere, part)->part);
+  CHECK_FALSE(found_on_n1("pbs", {}, two_threads(8, "0-15"))->part);
+}
+
+TEST_CASE("what Slurm counts as a CPU is told by what this node allows", "[node][parts]") {
+  const auto granted = [](std::vector<int> counts, const char* allowed) {
+    HostList hosts;
+    hosts.granted = std::move(counts);
+    const Result<JobNode> node = found_on_n1("slurm", hosts, two_threads(8, allowed));
+    REQUIRE(node);
+    CHECK_FALSE(node->assumed);
+    return node->granted;
+  };
+  CHECK(granted({4, 2}, "0-1,8-9") == std::vector<int>{4, 2});  // hardware threads
+  CHECK(granted({2, 4}, "0-1,8-9") == std::vector<int>{4, 8});  // cores
+  CHECK(granted({4, 8}, "0-15") == std::vector<int>{4, 8});     // nothing is told
+  CHECK(granted({8, 8}, "0-15").empty());                       // all cores
+  CHECK(granted({16, 16}, "0-15").empty());                     // all threads
+  CHECK(granted({8, 8}, "0-3,8-11") == std::vector<int>{8, 8});
+  CHECK(granted({16, 8}, "0-15") == std::vector<int>{16, 8});
+}

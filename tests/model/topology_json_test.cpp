@@ -189,7 +189,7 @@ TEST_CASE("an unknown key is refused where it stands, with what was meant", "[to
   CHECK(place(inner) == "3:15 /cores/1/nmua");
   const Error strange = refusal(R"({"schema": 1, "cores": [{"pus": "0", "a/b~": 1}]})");
   CHECK(strange.where->pointer == "/cores/0/a~1b~0");
-  CHECK(strange.hint == "known: numa, package, pus");
+  CHECK(strange.hint == "known: kind, numa, package, pus");
   const Error twice = refusal(R"({"schema": 1, "cores": [{"pus": "0", "pus": "1"}]})");
   CHECK(twice.message == "the key \"pus\" appears twice");
   CHECK(place(twice) == "1:38 /cores/0/pus");

@@ -300,3 +300,20 @@ TEST_CASE("any grants and any counts: parts obey the laws, or a refusal has a re
   CHECK(planned > 500);
   CHECK(refused > 100);
 }
+
+TEST_CASE("this machine's CPUs, where nobody says what other nodes have", "[plan][parts]") {
+  PlanInput in = input(test::even_machine(2, 2, 4), {8, 8});
+  in.cores_known = in.granted_assumed = true;
+  in.granted_why = "this node allows 8 of 16 CPUs";
+  in.node.allowed = *CpuSet::parse("0-3,8-11");
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(sizes(*plan) == std::vector<int>{2, 2});  // a rank on each NUMA node
+  CHECK(class_of(*plan, 1).ranks[1].cpus.to_list() == "8-11");
+  CHECK(class_of(*plan, 1).granted == 0);
+  CHECK(plan->placement.bind_via == BindVia::shim);
+  CHECK_THAT(plan->environment.wire, ContainsSubstring(":cpus=0-3/8-11:part=0-3/4-7"));
+  asked(in).bind_via = BindVia::launcher;
+  CHECK(make_plan(in)->placement.bind_via == BindVia::launcher);
+  CHECK(make_plan(in)->placement.classes[0].ranks[1].part_first == -1);
+}

@@ -304,6 +304,22 @@ TEST_CASE("fewer ranks than devices share all cores, the nearest first", "[place
   CHECK(cores_of(test::kOneSided, 2) == Cores{16, 16});
 }
 
+TEST_CASE("ranks with cores of different speed are named", "[placement]") {
+  Topology node = test::even_machine(1, 1, 8);
+  for (int c = 0; c < 8; ++c) node.cores[static_cast<std::size_t>(c)].kind = c < 4 ? 1 : 0;
+  CHECK(said(plan_on(node, 2), "uneven-kinds"));
+  CHECK_FALSE(said(plan_on(node, 1), "uneven-kinds"));
+  for (const Diagnostic& one : plan_on(node, 3).explanation.reports)
+    if (one.id == "uneven-kinds") {
+      CHECK(one.message ==
+            "ranks have cores of different speed: local rank 0 has 3 fast cores, local rank 1 1 "
+            "fast and 2 slow cores");
+      CHECK(one.fix == "taskset -c 0-3 hpclaunch ..., which leaves the slow cores out");
+    }
+  node.allowed = *CpuSet::parse("0-3");
+  CHECK_FALSE(said(plan_on(node, 2), "uneven-kinds"));
+}
+
 TEST_CASE("idle cores are named where half of the node is idle", "[placement]") {
   CHECK(said(plan_on(test::build(test::kOneSided), 4), "idle-cores"));
   CHECK_FALSE(said(plan_on(test::build(test::kTrillium), 4), "idle-cores"));

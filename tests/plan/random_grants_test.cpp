@@ -99,10 +99,11 @@ void check_known(const Topology& node, const std::vector<RankPlan>& ranks) {
   const int inside = best_inside(cells, count);
   CHECK(fewest >= std::max(1, inside));
   if (count >= static_cast<int>(cells.size())) CHECK((!crosses || fewest > inside));
-  // What is idle would leave a rank with fewer cores than every other one has.
+  // What is idle would leave a rank with fewer cores than every other one has; no more, with fewer ranks than cells.
+  const int useless = count >= static_cast<int>(cells.size()) ? fewest - 1 : fewest;
   for (const auto& [place, cores] : cells) {
     const CoreSet idle = cores - used;
-    CHECK((idle.empty() || (idle == cores && cores.count() < fewest)));
+    CHECK((idle.empty() || (idle == cores && cores.count() <= useless)));
   }
 }
 

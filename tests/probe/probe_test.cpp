@@ -1,5 +1,6 @@
 #include "hpclaunch/probe.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -156,6 +157,27 @@ TEST_CASE("a machine without core objects has one core per PU", "[probe][xml]") 
   CHECK(topology.cores[3].package == -1);
 }
 
+TEST_CASE("kinds of cores are those of hybrid processors", "[probe][xml]") {
+  const auto kinds = [](const std::string& fast, const std::string& slow) {
+    const auto kind = [](const char* cpus, const std::string& info) {
+      return fmt::format("<cpukind cpuset=\"{}\"><info {}/></cpukind>\n", cpus, info);
+    };
+    const Result<Topology> node =
+        read_text(replaced(test::source_file("tests/machines/laptop-8.xml"), "</topology>",
+                           kind("0x00000033", fast) + kind("0x000000cc", slow) + "</topology>"));
+    REQUIRE(node);
+    CHECK(*topology_from_json(topology_to_json(*node), "x") == *node);
+    std::vector<int> found;
+    for (const Core& core : node->cores) found.push_back(core.kind);
+    return found;
+  };
+  CHECK(kinds(R"(name="CoreType" value="IntelCore")", R"(name="CoreType" value="IntelAtom")") ==
+        std::vector<int>{1, 1, 0, 0, 1, 1, 0, 0});
+  // Cores that reach other clocks are one kind all the same.
+  CHECK(kinds(R"(name="FrequencyMaxMHz" value="4000")", R"(name="FrequencyMaxMHz" value="3000")") ==
+        std::vector<int>(8, -1));
+}
+
 TEST_CASE("a file is recognised by its content, not by its name", "[probe]") {
   const std::string xml = test::source_file("tests/machines/laptop-8.xml");
   const Topology plain = machine("laptop-8.xml");
@@ -201,6 +223,13 @@ TEST_CASE("XML that is not a whole hwloc file is refused", "[probe][xml]") {
   CHECK(refusal("<topology version=\"2.0\"/>").kind == ErrorKind::invalid);
   CHECK(refusal(xml.substr(0, xml.size() / 2)).message.find("(format version 2.0)") !=
         std::string::npos);
+  const char* with_cpus = "cpuset=\"0x1\" complete_cpuset=\"0x1\"";
+  CHECK(refusal(fmt::format("<topology><object type=\"Machine\" os_index=\"0\" {0}><object "
+                            "type=\"Core\" os_index=\"0\" cpuset=\"0x1\"><object type=\"PU\" "
+                            "os_index=\"0\" {0}/></object></object></topology>",
+                            with_cpus))
+            .message.ends_with(
+                "(format version 1): invalid object Core P#0 with some missing cpusets"));
   const Error newer = refusal(replaced(xml, "version=\"2.0\"", "version=\"9.5\""));
   CHECK(newer.message.find("9.5") != std::string::npos);
   CHECK(newer.hint.find("--export-xml-flags v") != std::string::npos);

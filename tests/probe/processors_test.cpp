@@ -232,6 +232,22 @@ TEST_CASE("processors cost at most two calls that name a file for each PU", "[pr
   }
 }
 
+TEST_CASE("hybrid processors have two kinds of cores", "[probe][processors]") {
+  const auto kinds = [](const char* slow) {
+    const Tree tree;
+    write_machine(tree, bare_processors(test::machine("laptop-8.xml")));
+    tree.file("sys/devices/cpu_atom/cpus", slow);
+    const auto machine = probe::read_processors(tree.root());
+    REQUIRE(machine);
+    std::vector<int> found;
+    for (const Core& core : machine->cores) found.push_back(core.kind);
+    return found;
+  };
+  CHECK(kinds("2-3,6-7") == std::vector<int>{1, 1, 0, 0, 1, 1, 0, 0});
+  CHECK(kinds("0-7") == std::vector<int>(8, -1));
+  CHECK(kinds("") == std::vector<int>(8, -1));
+}
+
 TEST_CASE("hwloc is asked where files are missing or contradict each other",
           "[probe][processors]") {
   const auto read_without = [](const std::string& path, const std::string& text) {

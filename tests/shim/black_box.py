@@ -563,6 +563,19 @@ class Parts(unittest.TestCase):
         line = f"hpclaunch: rank 0 on {HOST}: planned CPUs 1 to {have + 1} of the granted ones, the rank has {have} ({to_list(ALLOWED)}): not bound\n"
         self.assertEqual(self.bound(f"part=0-{have}"), (0, to_list(ALLOWED), line))
 
+    def test_cores_are_counted_in_the_order_of_the_machine(self):
+        one = f"counted=0*1*1*{ALLOWED[-1] + 1}*1"  # a core with all hardware threads
+        self.assertEqual(self.bound(f"{one}:granted=1:part=0-0"), (0, to_list(ALLOWED), ""))
+        line = f"hpclaunch: rank 0 on {HOST}: the job was granted 2 cores of this node, the rank may use 1 ({to_list(ALLOWED)}): not bound\n"
+        self.assertEqual(self.bound(f"{one}:granted=2:part=0-0"), (0, to_list(ALLOWED), line))
+        back = "counted=" + "/".join(f"{cpu}*1*1*1*1" for cpu in reversed(ALLOWED))
+        self.assertEqual(self.bound(f"{back}:granted={len(ALLOWED)}:part=0-0"), (0, str(ALLOWED[-1]), ""))
+
+    def test_names_hold_where_all_of_them_are_granted(self):
+        have = len(ALLOWED)
+        self.assertEqual(self.bound(f"cpus={ALLOWED[0]}/{ALLOWED[-1]}:granted={have}:part=0-0/0-0", 1), (0, str(ALLOWED[-1]), ""))
+        self.assertEqual(self.bound(f"cpus={ALLOWED[-1]}/8000:granted={have}:part=0-0"), (0, str(ALLOWED[0]), ""))
+
 
 class Staying(unittest.TestCase):
     """Beside the program until that has ended."""

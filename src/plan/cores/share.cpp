@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -187,6 +188,30 @@ std::vector<CoreSet> innermost_places(const Topology& node, const CoreSet& cores
   return places;
 }
 
+// Every rank inside a place: the smallest share is as large as can be, and each place that has as much gets a rank.
+std::vector<CoreSet> shares_inside(const Topology& node, const std::vector<CoreSet>& places,
+                                   int ranks) {
+  const auto room = [&](int width) {
+    int sum = 0;
+    for (const CoreSet& place : places) sum += place.count() / width;
+    return sum;
+  };
+  int least = 1;
+  while (room(least + 1) >= ranks) ++least;
+  std::vector<int> given;
+  for (const CoreSet& place : places) given.push_back(place.count() >= least ? 1 : 0);
+  for (int left = ranks - std::accumulate(given.begin(), given.end(), 0); left > 0; --left) {
+    std::size_t most = 0;
+    for (std::size_t p = 1; p < places.size(); ++p)
+      if (places[p].count() / (given[p] + 1) > places[most].count() / (given[most] + 1)) most = p;
+    ++given[most];
+  }
+  std::vector<CoreSet> shares;
+  for (std::size_t p = 0; p < places.size(); ++p)
+    if (given[p] > 0) cut_evenly(node, places[p], given[p], shares);
+  return shares;
+}
+
 // Of two ways to share: cores of the poorest rank, ranks inside one place, cores that are used.
 std::tuple<int, long, int> merit(const std::vector<CoreSet>& shares,
                                  const std::vector<CoreSet>& places) {
@@ -259,8 +284,7 @@ std::vector<CoreSet> even_shares(const Topology& node, const CoreSet& cores, int
   const bool enough_ranks = ranks >= std::ssize(places);
   tree.take(node, ranks, enough_ranks ? tree.smallest_of(ranks) : 0, shares);
   if (enough_ranks && places.size() > 1) {
-    std::vector<CoreSet> flat;
-    Domain(cores, places).take(node, ranks, 1, flat);
+    std::vector<CoreSet> flat = shares_inside(node, places, ranks);
     if (merit(flat, places) > merit(shares, places)) shares = std::move(flat);
   }
   std::ranges::sort(shares, {}, &CoreSet::first);

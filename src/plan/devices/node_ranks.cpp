@@ -212,7 +212,7 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
   const bool by_amount = knows_amounts(input, nodes);
   const bool count_through = input.request->bind_via.value_or(BindVia::shim) == BindVia::shim &&
                              can_count_through(input, nodes);
-  const bool nameless = nameless_cores(input, nodes);
+  const bool nameless = nameless_cores(input, nodes) && !input.granted_assumed;
   const int most = nameless ? 0 : std::ranges::max(ranks_on);
   if (nameless) {
     const Result<bool> none =
@@ -239,16 +239,19 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
         whole->node.allowed = whole_node(input);
       }
       // The first node's cores are known; a node that was granted as many may have the same ones.
-      const bool like_first =
-          part && count_through && input.cores_known && granted == input.granted.front();
+      const bool like_first = part && (count_through || input.granted_assumed) &&
+                              input.cores_known && granted == input.granted.front();
       Result<NodeRanks> placed =
           part && !like_first
               ? share_part(input, slots, input.hosts[n], granted, ranks_on[n], count_through)
               : place_ranks(part || !whole ? input : *whole, facts, slots, ranks_on[n], most);
       if (!placed) return placed.error();
-      if (like_first) number_parts(granted_cores(input.node, granted), *placed);
-      classes.push_back(
-          NodeClass{placed->ranks, granted, granted > 0 ? granted_cores(input.node, granted) : 0});
+      const int cores = like_first ? cores_of(input.node, input.node.allowed).count()
+                                   : granted_cores(input.node, granted);
+      // Beside other launches which of the granted cores are free is known by name alone.
+      if (like_first && count_through && input.taken_by.empty()) number_parts(cores, *placed);
+      const bool told = granted > 0 && !input.granted_assumed;
+      classes.push_back(NodeClass{placed->ranks, told ? granted : 0, told ? cores : 0});
       laid.nodes.push_back(std::move(*placed));
       if (part && count_through) laid.placement.counted = *core_runs(input.node);
     }
