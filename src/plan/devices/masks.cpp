@@ -119,8 +119,8 @@ Left read_mask(const Topology& node, const SlotList& from, std::string_view list
         cuda && number ? std::to_string(*number) : std::string(cuda ? piece : trim(piece));
     if (cuda && !texts.insert(entry).second) return {{}, "", entry};
     if (!open) continue;
-    Match match =
-        number ? match_number(from, *number, anew) : match_name(node, from, to_lower(entry));
+    Match match = number ? match_number(from, number.value_or(0), anew)
+                         : match_name(node, from, to_lower(entry));
     const bool none = match.slots.empty() && !match.unclear;
     if (match.unclear && match.slots.empty()) match.slots.emplace_back();
     bool repeated = false;
