@@ -110,17 +110,19 @@ Left read_mask(const Topology& node, const SlotList& from, std::string_view list
     open = false;
   };
   for (const std::string_view piece : split(list, ',')) {
-    const auto number = form.empty() ? mask_number(piece, syntax) : std::nullopt;
-    if (cuda && !(form.empty() ? number.has_value() : piece.starts_with(form))) {
+    const std::optional<long> read_number =
+        form.empty() ? mask_number(piece, syntax) : std::nullopt;
+    const long number = read_number ? *read_number : -1;  // -1: a name
+    if (cuda && !(form.empty() ? number >= 0 : piece.starts_with(form))) {
       stop(piece);
       break;
     }
     const std::string entry =
-        cuda && number ? std::to_string(*number) : std::string(cuda ? piece : trim(piece));
+        cuda && number >= 0 ? std::to_string(number) : std::string(cuda ? piece : trim(piece));
     if (cuda && !texts.insert(entry).second) return {{}, "", entry};
     if (!open) continue;
-    Match match = number ? match_number(from, number.value_or(0), anew)
-                         : match_name(node, from, to_lower(entry));
+    Match match =
+        number >= 0 ? match_number(from, number, anew) : match_name(node, from, to_lower(entry));
     const bool none = match.slots.empty() && !match.unclear;
     if (match.unclear && match.slots.empty()) match.slots.emplace_back();
     bool repeated = false;
@@ -140,7 +142,7 @@ Left read_mask(const Topology& node, const SlotList& from, std::string_view list
     const bool by_instance = to_lower(entry).starts_with("mig-");
     for (Slot& slot : match.slots) {
       const bool usable = match.unclear || !slot.entry.empty();
-      if (!number && usable && (by_instance || !is_instance(slot)))
+      if (number < 0 && usable && (by_instance || !is_instance(slot)))
         slot.entry = cuda ? own_spelling(node, slot, entry) : entry;
       read.slots.push_back(std::move(slot));
     }
