@@ -186,12 +186,34 @@ struct BrokenRelation {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 };
 
-/// `where`: "job", "step", or "mixed" for options of a job, then, from `steps` on, of a step in it. `version`: of the batch
-/// system; "" when unknown. `has_variable`: is a variable set?
-std::vector<BrokenRelation> broken_relations(
-    std::string_view system, std::string_view where, std::string_view version,
-    const std::vector<GivenOption>& options, std::size_t steps = 0,
-    const std::function<bool(std::string_view)>& has_variable = nullptr);
+/// The rows of one system for options of one place: "job", "step", or "mixed" for those of a job beside those of a step in
+/// it. `version`: of the batch system; "" when unknown.
+class Relations {
+ public:
+  Relations(std::string_view system, std::string_view where, std::string_view version = "");
+  /// Some row is about it.
+  bool concerns(const GivenOption& option) const;
+  /// For "mixed" the options from `steps` on are the step's. `has_variable`: is a variable set?
+  std::vector<BrokenRelation> broken(
+      const std::vector<GivenOption>& options, std::size_t steps = 0,
+      const std::function<bool(std::string_view)>& has_variable = nullptr) const;
+
+ private:
+  /// An option's name, and what its value, or an item of it, begins with. {"--gres", "gpu"}
+  struct Pattern {
+    std::string_view option, value;
+    bool is(const GivenOption& given) const;
+  };
+  struct Row {
+    std::string_view id, since;
+    bool ignored = false;
+    bool needs = false;  ///< else an exclusion
+    std::vector<Pattern> of, with;
+    std::vector<std::string> needed;  ///< names in `with`, one of each
+  };
+  bool mixed_ = false;
+  std::vector<Row> rows_;
+};
 
 /// `env` as a job must inherit it that is submitted from inside another one.
 EnvSnapshot submission_environment(std::string_view system, const EnvSnapshot& env);

@@ -23,20 +23,6 @@ std::string_view word_of(Row row, std::string_view key) {
   return words.empty() ? "" : words.front();
 }
 
-// "--gres=gpu|..." of the data: the name, and the beginning of the value or of one of its items.
-bool is(const GivenOption& option, std::string_view pattern) {
-  for (const std::string_view one : split(pattern, '|')) {
-    const std::size_t equals = one.find('=');
-    if (one.substr(0, equals) != option.name) continue;
-    if (equals == one.npos) return true;
-    const auto items = split(option.value, ',');
-    if (std::ranges::any_of(
-            items, [&](std::string_view item) { return item.starts_with(one.substr(equals + 1)); }))
-      return true;
-  }
-  return false;
-}
-
 // A version that is not known is the current one.
 bool holds_in(Row row, std::string_view version) {
   const std::string_view since = word_of(row, "since"), until = word_of(row, "until");
@@ -45,63 +31,78 @@ bool holds_in(Row row, std::string_view version) {
          (until.empty() || compare_versions(version, until).value_or(1) < 0);
 }
 
-std::vector<Row> rows_of(std::string_view list, std::string_view system, std::string_view where,
-                         std::string_view version) {
-  std::vector<Row> rows = known_programs(list);
-  std::erase_if(rows, [&](Row row) {
-    return word_of(row, "system") != system || !lists(row, "where", where) ||
-           !holds_in(row, version);
-  });
-  return rows;
-}
-
-std::size_t find_one(Row row, std::string_view key, const std::vector<GivenOption>& options,
-                     std::size_t begin, std::size_t end) {
-  for (const std::string_view pattern : words_of(row, key))
-    for (std::size_t i = begin; i < end; ++i)
-      if (is(options[i], pattern)) return i;
-  return BrokenRelation::kNone;
-}
-
 }  // namespace
 
-std::vector<BrokenRelation> broken_relations(
-    std::string_view system, std::string_view where, std::string_view version,
-    const std::vector<GivenOption>& options, std::size_t steps,
-    const std::function<bool(std::string_view)>& has_variable) {
-  constexpr std::size_t kNone = BrokenRelation::kNone;
-  std::vector<BrokenRelation> broken;
-  const bool mixed = where == "mixed";
-  const std::size_t end = options.size();
-  for (const Row row : rows_of("exclusions", system, where, version)) {
-    const auto add = [&](std::size_t of, std::size_t of_end, std::size_t with,
-                         std::size_t with_end) {
-      const std::size_t first = find_one(row, "of", options, of, of_end);
-      const std::size_t second = find_one(row, "with", options, with, with_end);
-      if (first == kNone || second == kNone) return false;
-      broken.push_back({word_of(row, "id"),
-                        first,
-                        second,
-                        {},
-                        word_of(row, "effect") == "ignored",
-                        word_of(row, "since")});
-      return true;
-    };
-    if (!mixed)
-      add(0, end, 0, end);
-    else if (!add(0, steps, steps, end))
-      add(steps, end, 0, steps);
+bool Relations::Pattern::is(const GivenOption& given) const {
+  if (option != given.name) return false;
+  for (std::string_view rest = given.value;;) {
+    if (rest.starts_with(value)) return true;
+    const std::size_t comma = rest.find(',');
+    if (comma == rest.npos) return false;
+    rest.remove_prefix(comma + 1);
   }
-  if (mixed) return broken;
-  for (const Row row : rows_of("needs", system, where, version)) {
-    const std::size_t first = find_one(row, "of", options, 0, end);
-    if (first == kNone || find_one(row, "with", options, 0, end) != kNone) continue;
-    std::vector<std::string> needed;
-    for (const std::string_view one : words_of(row, "with"))
-      needed.emplace_back(one.substr(0, one.find('|')));
-    if (has_variable && std::ranges::any_of(needed, has_variable)) continue;
-    broken.push_back(
-        {word_of(row, "id"), first, kNone, std::move(needed), false, word_of(row, "since")});
+}
+
+// "--gres=gpu|..." of the data: names of one option, with the beginning of the value.
+Relations::Relations(std::string_view system, std::string_view where, std::string_view version)
+    : mixed_(where == "mixed") {
+  for (const std::string_view list : {"exclusions", "needs"})
+    for (const std::string_view text : known_programs(list)) {
+      if (word_of(text, "system") != system || !lists(text, "where", where) ||
+          !holds_in(text, version))
+        continue;
+      Row row{word_of(text, "id"),
+              word_of(text, "since"),
+              word_of(text, "effect") == "ignored",
+              list == "needs",
+              {},
+              {},
+              {}};
+      const auto add = [&](std::string_view key, std::vector<Pattern>& patterns) {
+        for (const std::string_view names : words_of(text, key)) {
+          if (row.needs && key == "with") row.needed.emplace_back(names.substr(0, names.find('|')));
+          for (const std::string_view one : split(names, '|')) {
+            const std::size_t equals = std::min(one.find('='), one.size());
+            patterns.push_back(
+                {one.substr(0, equals), one.substr(std::min(equals + 1, one.size()))});
+          }
+        }
+      };
+      add("of", row.of);
+      add("with", row.with);
+      rows_.push_back(std::move(row));
+    }
+}
+
+bool Relations::concerns(const GivenOption& option) const {
+  const auto is = [&](const Pattern& pattern) { return pattern.is(option); };
+  return std::ranges::any_of(rows_, [&](const Row& row) {
+    return std::ranges::any_of(row.of, is) || std::ranges::any_of(row.with, is);
+  });
+}
+
+std::vector<BrokenRelation> Relations::broken(
+    const std::vector<GivenOption>& options, std::size_t steps,
+    const std::function<bool(std::string_view)>& has_variable) const {
+  constexpr std::size_t kNone = BrokenRelation::kNone;
+  const std::size_t end = options.size();
+  const auto find = [&](const std::vector<Pattern>& patterns, std::size_t from, std::size_t to) {
+    for (const Pattern& pattern : patterns)
+      for (std::size_t i = from; i < to; ++i)
+        if (pattern.is(options[i])) return i;
+    return kNone;
+  };
+  std::vector<BrokenRelation> broken;
+  for (const Row& row : rows_) {
+    std::size_t first = find(row.of, 0, mixed_ ? steps : end);
+    std::size_t second = find(row.with, mixed_ ? steps : 0, end);
+    if (mixed_ && (first == kNone || second == kNone)) {
+      first = find(row.of, steps, end);
+      second = find(row.with, 0, steps);
+    }
+    if (first == kNone || (second == kNone) != row.needs) continue;
+    if (row.needs && has_variable && std::ranges::any_of(row.needed, has_variable)) continue;
+    broken.push_back({row.id, first, second, row.needed, row.ignored, row.since});
   }
   return broken;
 }
@@ -144,7 +145,7 @@ void Line::refuse_exclusions(std::string_view system, std::string_view version) 
       const bool next = !flag.joined && i + 1 < words->size() && !(*words)[i + 1].starts_with('-');
       options.push_back({flag.name, next ? (*words)[i + 1] : flag.joined.value_or("")});
     }
-  for (const BrokenRelation& one : broken_relations(system, "step", version, options)) {
+  for (const BrokenRelation& one : Relations(system, "step", version).broken(options)) {
     if (one.ignored || one.second == BrokenRelation::kNone) continue;
     const std::string& first = options[one.first].name;
     const std::string& second = options[one.second].name;

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "hpclaunch/launcher.h"
 #include "hpclaunch/text.h"
@@ -86,31 +87,60 @@ std::vector<Given> requests(const Script& script, std::string_view system) {
   return all;
 }
 
-std::string_view system_of(const Launch& launch) {
-  return is_slurm(launch) ? "slurm" : launch.kind == "flux run" ? "flux" : "";
+bool has_variable(const Script& script, std::string_view name) {
+  return script.by_name.find(name) != script.by_name.end();
 }
 
-void steps(const Script& script, const Launch& launch, Findings& findings) {
-  const std::string_view system = system_of(launch);
-  if (system.empty()) return;
-  const auto has_variable = [&](std::string_view name) {
-    return script.by_name.find(name) != script.by_name.end();
-  };
-  Given step;
-  for (const Option& one : launch.options) step.add(one.name, one.value.text(), one.span);
-  const auto alone = broken_relations(system, "step", "", step.options, 0, has_variable);
-  report(launch.program, step, alone, findings);
-  const std::vector<Given> jobs = requests(script, system);
-  if (script.request.system != system || jobs.size() > 1) return;
-  Given both = jobs.front();
-  const std::size_t first = both.options.size();
-  for (std::size_t i = 0; i < step.options.size(); ++i)
-    both.add(step.options[i].name, step.options[i].value, step.spans[i]);
-  auto mixed = broken_relations(system, "mixed", "", both.options, first);
-  std::erase_if(mixed, [&](const BrokenRelation& one) {
-    return std::ranges::count(alone, one.id, &BrokenRelation::id) > 0;
-  });
-  report(launch.program, both, mixed, findings);
+// What is asked of the steps of one system: looked up once for all of a script.
+struct Steps {
+  std::string_view system;
+  Relations alone, mixed;
+  std::optional<Given> job;  // options that a row is about, each once; nullopt: of several jobs
+
+  Steps(const Script& script, std::string_view name)
+      : system(name), alone(name, "step"), mixed(name, "mixed") {
+    const std::vector<Given> jobs = requests(script, system);
+    if (script.request.system != system || jobs.size() > 1) return;
+    job.emplace();
+    for (std::size_t i = 0; i < jobs.front().options.size(); ++i) {
+      const GivenOption& one = jobs.front().options[i];
+      const bool known = std::ranges::any_of(job->options, [&](const GivenOption& other) {
+        return other.name == one.name && other.value == one.value;
+      });
+      if (!known && mixed.concerns(one)) job->add(one.name, one.value, jobs.front().spans[i]);
+    }
+  }
+
+  void check(const Script& script, const Launch& launch, Findings& findings) const {
+    Given step;
+    for (const Option& one : launch.options)
+      if (GivenOption given{one.name, one.value.text()};
+          alone.concerns(given) || mixed.concerns(given))
+        step.add(given.name, given.value, one.span);
+    if (step.options.empty()) return;
+    const auto broken = alone.broken(
+        step.options, 0, [&](std::string_view name) { return has_variable(script, name); });
+    report(launch.program, step, broken, findings);
+    if (!job) return;
+    Given both = *job;
+    const std::size_t first = both.options.size();
+    for (std::size_t i = 0; i < step.options.size(); ++i)
+      both.add(step.options[i].name, step.options[i].value, step.spans[i]);
+    auto between = mixed.broken(both.options, first);
+    std::erase_if(between, [&](const BrokenRelation& one) {
+      return std::ranges::count(broken, one.id, &BrokenRelation::id) > 0;
+    });
+    report(launch.program, both, between, findings);
+  }
+};
+
+void steps(const Script& script, Findings& findings) {
+  if (script.launches.empty()) return;
+  const Steps slurm(script, "slurm");
+  const Steps flux(script, "flux");
+  for (const Launch& launch : script.launches)
+    if (is_slurm(launch) || launch.kind == "flux run")
+      (is_slurm(launch) ? slurm : flux).check(script, launch, findings);
 }
 
 // sbatch in a job hands the job's SLURM_* on, and srun of the new job reads them as options.
@@ -136,15 +166,15 @@ void submits(const Script& script, Findings& findings) {
 }  // namespace
 
 void check_requests(const Script& script, Findings& findings) {
-  for (const std::string_view system : {"slurm", "pbs", "flux", "lsf"})
+  for (const std::string_view system : {"slurm", "pbs", "flux", "lsf"}) {
+    const Relations relations(system, "job");
     for (const Given& given : requests(script, system))
       report(submit_program(system), given,
-             broken_relations(system, "job", "", given.options, 0,
-                              [&](std::string_view name) {
-                                return script.by_name.find(name) != script.by_name.end();
-                              }),
+             relations.broken(given.options, 0,
+                              [&](std::string_view name) { return has_variable(script, name); }),
              findings);
-  for (const Launch& launch : script.launches) steps(script, launch, findings);
+  }
+  steps(script, findings);
   submits(script, findings);
 }
 

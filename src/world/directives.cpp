@@ -25,7 +25,7 @@ std::optional<BrokenRelation> broken_directive(std::string_view system,
                                                bool complete) {
   std::vector<GivenOption> options;
   for (const std::string& one : directives) options.push_back(option_of(one));
-  for (BrokenRelation& one : broken_relations(system, "job", "", options))
+  for (BrokenRelation& one : Relations(system, "job").broken(options))
     if (!one.ignored && (complete || one.second != BrokenRelation::kNone)) return std::move(one);
   return std::nullopt;
 }

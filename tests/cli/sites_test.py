@@ -452,14 +452,15 @@ class PartsOfNodes(SiteTest):
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "a part of one core")
     def test_parts_of_several_nodes_have_other_cores_on_each(self):
-        """The first node's cores say nothing about the second's: Slurm deals them, and no mask of ours may be in its way."""
+        """The first node's cores say nothing about the second's: ranks count through those that they find, and no mask is in the way."""
         before = self.allowed()
         self.addCleanup(os.sched_setaffinity, 0, before)
         os.sched_setaffinity(0, {min(before)})
         job = self.cluster("fir", HOST + ",fc10102", 2, CUDA_VISIBLE_DEVICES="0", SLURM_GPUS_ON_NODE="1")
         started = job.run()
         self.ok(started.done)
-        self.assertEqual([word for word in started.argv if "cpu-bind" in word], ["--cpu-bind=cores"])
+        self.assertEqual([word for word in started.argv if "cpu-bind" in word], ["--cpu-bind=none"])
+        self.assertIn(":part=0-0", started.launch_env["HPCLAUNCH_PLAN"])
         self.assertNotIn("mask_cpu", " ".join(started.argv))
         self.assertNotIn("expect=", started.launch_env["HPCLAUNCH_PLAN"])
         self.ranked(started, 1, 2, started.ranks[0]["MASTER_ADDR"])

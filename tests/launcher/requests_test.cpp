@@ -14,7 +14,7 @@ std::vector<std::string> ids(std::string_view where, std::string_view version,
                              const std::vector<GivenOption>& options, std::size_t steps = 0,
                              std::string_view system = "slurm") {
   std::vector<std::string> found;
-  for (const BrokenRelation& one : broken_relations(system, where, version, options, steps))
+  for (const BrokenRelation& one : Relations(system, where, version).broken(options, steps))
     found.emplace_back(one.id);
   return found;
 }
@@ -49,7 +49,7 @@ TEST_CASE("options of a job and of its step exclude each other either way",
 
 TEST_CASE("options that need others name them", "[launcher][requests]") {
   const auto broken =
-      broken_relations("slurm", "job", "23.02", {{"--cpus-per-gpu", "2"}, {"--nodes", "1"}});
+      Relations("slurm", "job", "23.02").broken({{"--cpus-per-gpu", "2"}, {"--nodes", "1"}});
   REQUIRE(broken.size() == 1);
   CHECK(broken[0].id == "cpu-4");
   CHECK(broken[0].second == BrokenRelation::kNone);
@@ -58,9 +58,9 @@ TEST_CASE("options that need others name them", "[launcher][requests]") {
   CHECK(ids("job", "", {{"--cpus-per-gpu", "2"}, {"--gres", "gpu:2"}}).empty());
   const std::vector<GivenOption> order = {{"--distribution", "arbitrary"}};
   CHECK(ids("step", "", order) == Ids{"dist-1"});
-  CHECK(broken_relations("slurm", "step", "", order, 0, [](std::string_view name) {
-          return name == "SLURM_HOSTFILE";
-        }).empty());
+  CHECK(Relations("slurm", "step")
+            .broken(order, 0, [](std::string_view name) { return name == "SLURM_HOSTFILE"; })
+            .empty());
 }
 
 TEST_CASE("what a job's variables would change of a launch is removed", "[launcher][requests]") {
