@@ -93,14 +93,12 @@ bool has_variable(const Script& script, std::string_view name) {
 
 // What is asked of the steps of one system: looked up once for all of a script.
 struct Steps {
-  std::string_view system;
   Relations alone, mixed;
   std::optional<Given> job;  // options that a row is about, each once; nullopt: of several jobs
 
-  Steps(const Script& script, std::string_view name)
-      : system(name), alone(name, "step"), mixed(name, "mixed") {
-    const std::vector<Given> jobs = requests(script, system);
-    if (script.request.system != system || jobs.size() > 1) return;
+  Steps(const Script& script, std::string_view name) : alone(name, "step"), mixed(name, "mixed") {
+    const std::vector<Given> jobs = requests(script, name);
+    if (script.request.system != name || jobs.size() > 1) return;
     job.emplace();
     for (std::size_t i = 0; i < jobs.front().options.size(); ++i) {
       const GivenOption& one = jobs.front().options[i];
