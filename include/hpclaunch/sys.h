@@ -100,8 +100,9 @@ int open_private(const std::string& name);
 int hold_file(const std::string& path, std::string_view text);
 /// Texts of the files in a directory that are held; the others, which dead processes left, are removed.
 std::vector<std::string> held_files(const std::string& folder);
-/// Waits until no other process has its turn at `path`, at most `seconds`; the turn ends with the descriptor. -1: none.
+/// Waits until no other process has its turn at `path`, at most `seconds`; -1: it had none.
 int take_turn(const std::string& path, double seconds);
+void end_turn(int fd);
 
 /// A free port, and the lock that reserves it among launches of hpclaunch by this user on this machine.
 struct PortClaim {

@@ -2,12 +2,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstdio>
 
+#include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
 
 namespace hpclaunch::sys {
@@ -51,18 +53,33 @@ std::vector<std::string> held_files(const std::string& folder) {
   return texts;
 }
 
+// The end of a turn closes the file, of which inotify tells; with a process that was killed the lock goes a moment after
+// that, so that the last look is a second later at most.
 int take_turn(const std::string& path, double seconds) {
-  constexpr useconds_t kPause = 20'000;
+  constexpr long kSecond = 1000;  // ms
   const int fd = open_own(path, O_RDWR | O_CREAT);
-  const double limit = wall_clock() + seconds;
-  while (fd >= 0 && !lock(fd)) {
-    if ((errno != EWOULDBLOCK && errno != EINTR) || wall_clock() > limit) {
-      close(fd);
-      return -1;
-    }
-    usleep(kPause);
+  if (fd < 0 || lock(fd)) return fd;
+  const int ends = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  inotify_add_watch(ends, path.c_str(), IN_CLOSE);
+  const long limit = clock_ms() + static_cast<long>(seconds * kSecond);
+  bool mine = false;
+  while (!(mine = lock(fd)) && clock_ms() < limit) {
+    Wait wait;
+    wait.on(ends);
+    wait.until(std::min(limit, clock_ms() + kSecond));
+    wait.run();
+    std::string events;
+    read_some(ends, events);
   }
-  return fd;
+  close(ends);
+  if (mine) return fd;
+  close(fd);
+  return -1;
+}
+
+void end_turn(int fd) {
+  flock(fd, LOCK_UN);
+  close(fd);
 }
 
 }  // namespace hpclaunch::sys

@@ -129,7 +129,7 @@ LaunchTurn::LaunchTurn() {
 }
 
 LaunchTurn::~LaunchTurn() {
-  if (lock_ >= 0) close(lock_);
+  if (lock_ >= 0) sys::end_turn(lock_);
 }
 
 int LaunchTurn::announce(const Plan& plan, const std::string& job) {

@@ -196,6 +196,33 @@ class Launches(Test):
         self.assertNotIn("shared-with-launch", done.err)
         self.assertEqual(self.records(), [])
 
+    def test_launches_plan_one_after_the_other(self):
+        os.mkdir(self.folder + "/hpclaunch", 0o700)
+        turn = os.open(self.folder + "/hpclaunch/planning", os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        child = subprocess.Popen([support.HPCLAUNCH, "run", "--launcher", "local", "-n", "1", "--", "/bin/echo", "ran"], env=self.env,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self.end, child)
+        limit = time.monotonic() + support.LIMIT
+        while not self.waits(child.pid):
+            self.assertIsNone(child.poll(), "it has not waited")
+            self.assertLess(time.monotonic(), limit)
+        self.assertEqual(self.records(), [])
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        os.close(turn)
+        self.assertEqual(child.communicate(timeout=support.LIMIT)[0], b"ran\n")
+
+    def waits(self, pid):
+        """The process watches for the end of another one's turn."""
+        folder = "/proc/%d/fd" % pid
+        for name in os.listdir(folder):
+            try:
+                if os.readlink(os.path.join(folder, name)) == "anon_inode:inotify":
+                    return True
+            except OSError:
+                pass
+        return False
+
     def test_the_second_is_told(self):
         need("sleep")
         one, _ = self.begun("-n", "1")
