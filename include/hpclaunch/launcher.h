@@ -160,6 +160,9 @@ struct ContainerUse {
 /// The words before the shim; without a program, options for srun.
 Argv container_words(const ContainerUse& use);
 
+/// Where a text has a variable for the local rank, as PMI_LOCAL_RANK, SLURM_LOCALID or local_rank; npos: nowhere.
+std::size_t find_local_rank(std::string_view text);
+
 /// Rows about programs that start processes, and frameworks (profiles/programs).
 /// The rows of "launchers", "mpi" or "wrappers".
 std::vector<std::string_view> known_programs(std::string_view list);

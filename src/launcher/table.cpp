@@ -44,6 +44,14 @@ std::optional<LauncherIdentity> by_folder(std::string_view real_path) {
 
 }  // namespace
 
+std::size_t find_local_rank(std::string_view text) {
+  const std::string lower = to_lower(text);
+  std::size_t first = lower.npos;
+  for (const std::string_view name : {"local_rank", "localrank", "localid", "local_id"})
+    first = std::min(first, lower.find(name));
+  return first;
+}
+
 std::span<const Launcher> launchers() {
 #define HPCLAUNCH_ROW(name) launcher::name,
   static const auto kAll = [] {

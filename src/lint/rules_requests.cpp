@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "hpclaunch/launcher.h"
+#include "hpclaunch/scheduler.h"
 #include "hpclaunch/text.h"
 #include "lint/counts.h"
 
@@ -61,13 +62,6 @@ void report(std::string_view program, const Given& given, const std::vector<Brok
     if (one.ignored || finding.diagnostic.message.find(" from version ") != std::string::npos)
       finding.diagnostic.severity = Severity::warning;
   }
-}
-
-std::string_view submit_program(std::string_view system) {
-  return system == "slurm" ? "sbatch"
-         : system == "pbs" ? "qsub"
-         : system == "lsf" ? "bsub"
-                           : "flux";
 }
 
 // The directives of one system; those of a heterogeneous job for each component.
@@ -164,10 +158,10 @@ void submits(const Script& script, Findings& findings) {
 }  // namespace
 
 void check_requests(const Script& script, Findings& findings) {
-  for (const std::string_view system : {"slurm", "pbs", "flux", "lsf"}) {
-    const Relations relations(system, "job");
-    for (const Given& given : requests(script, system))
-      report(submit_program(system), given,
+  for (const Scheduler& one : schedulers()) {
+    const Relations relations(one.name, "job");
+    for (const Given& given : requests(script, one.name))
+      report(one.submit.substr(0, one.submit.find(' ')), given,
              relations.broken(given.options, 0,
                               [&](std::string_view name) { return has_variable(script, name); }),
              findings);

@@ -55,10 +55,8 @@ void masks(const Script& script, const Launch& launch, Findings& findings) {
 // "$PMI_LOCAL_RANK" as the device's number: right where devices and cores are numbered alike.
 void mask_from_rank(const Script& script, const Setting& one, Findings& findings) {
   if (std::ranges::count(device_masks(), std::string_view(one.name)) == 0) return;
-  const std::string value = to_lower(script.shell.at(one.value_span));
-  std::size_t at = value.npos;
-  for (const char* name : {"local_rank", "localrank", "localid", "local_id"})
-    at = std::min(at, value.find(name));
+  const std::string_view value = script.shell.at(one.value_span);
+  const std::size_t at = find_local_rank(value);
   if (at == value.npos || value.substr(0, at).find('-') != value.npos) return;
   findings.add("mask-from-local-rank", one.name_span,
                fmt::format("{} is the local rank: where the node numbers its devices against its "

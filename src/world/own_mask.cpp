@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "hpclaunch/device_vendor.h"
+#include "hpclaunch/launcher.h"
 #include "hpclaunch/text.h"
 #include "world/programs.h"
 
@@ -16,7 +17,6 @@ namespace hpclaunch::job {
 namespace {
 
 constexpr std::size_t kMostOfText = 256u << 10;
-constexpr std::string_view kLocalRanks[] = {"local_rank", "localrank", "localid", "local_id"};
 
 struct OwnMask {
   std::string_view variable;
@@ -29,14 +29,6 @@ std::string_view trimmed_name(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kAround);
   if (begin == text.npos) return {};
   return text.substr(begin, text.find_last_not_of(kAround) + 1 - begin);
-}
-
-// Where the local rank is named; npos: nowhere.
-std::size_t find_local_rank(std::string_view value) {
-  const std::string lower = to_lower(value);
-  std::size_t first = lower.npos;
-  for (const std::string_view name : kLocalRanks) first = std::min(first, lower.find(name));
-  return first;
 }
 
 // The last assignment of a device mask from the local rank, also by one variable between them.
