@@ -64,11 +64,12 @@ struct PlanInput {
   std::string granted_why;  ///< "SLURM_JOB_CPUS_PER_NODE=2,8"
   /// CPUs whose time a control group grants on each node, whichever these are; 0: no limit.
   int cpu_quota = 0;
-  std::string cpu_quota_why;     ///< "/sys/fs/cgroup/cpu.max: 200000 100000"
-  bool granted_assumed = false;  ///< `granted` is this machine's, since nobody says the others'
-  CpuSet whole_node = {};        ///< of a job with all of a node; empty: all hardware threads
-  bool job_part = false;         ///< outside a job: one is to be asked for with a part of each node
-  std::string job_memory = {};   ///< and so much memory of it, "124G"; "": as it comes
+  std::string cpu_quota_why;  ///< "/sys/fs/cgroup/cpu.max: 200000 100000"
+  bool granted_assumed =
+      false;               ///< `granted` is this machine's, since those of others are not known
+  CpuSet whole_node = {};  ///< of a job with all of a node; empty: all hardware threads
+  bool job_part = false;   ///< outside a job: one is to be asked for with a part of each node
+  std::string job_memory = {};  ///< and so much memory of it, "124G"; "": as it comes
   EnvSnapshot env;
   std::map<std::string, std::string> libraries = {};  ///< library.NAME of the profile's conditions
   bool as_root = false;                               ///< user 0 starts the job

@@ -26,8 +26,8 @@ struct JobNode {
   std::optional<Topology> live = {};  ///< this machine, where it was probed
   std::vector<int> granted = {};      ///< hardware threads on each host; empty: all, or unknown
   std::string granted_why = {};       ///< as PlanInput::granted_why
-  bool assumed = false;               ///< they are those of this machine, since nobody says
-  CpuQuota quota = {};                ///< of this machine, where it is planned for
+  bool assumed = false;  ///< they are those of this machine, those of others are not known
+  CpuQuota quota = {};   ///< of this machine, where it is planned for
   std::optional<std::vector<int>> reachable = {};  ///< Device::index; nullopt: unknown
 };
 

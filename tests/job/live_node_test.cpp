@@ -230,7 +230,8 @@ Topology two_threads(int cores, const char* allowed) {
 
 }  // namespace
 
-TEST_CASE("what this node allows is a part where nobody says how much", "[node][parts]") {
+TEST_CASE("what this node allows is a part where the batch system gives no numbers",
+          "[node][parts]") {
   const Topology part = two_threads(8, "1,3,9,11");
   for (const char* scheduler : {"pbs", "flux", "lsf", "sge", "cobalt"}) {
     const Result<JobNode> node = found_on_n1(scheduler, {}, part);

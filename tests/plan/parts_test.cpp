@@ -301,7 +301,7 @@ TEST_CASE("any grants and any counts: parts obey the laws, or a refusal has a re
   CHECK(refused > 100);
 }
 
-TEST_CASE("this machine's CPUs, where nobody says what other nodes have", "[plan][parts]") {
+TEST_CASE("this machine's CPUs, where those of other nodes are not known", "[plan][parts]") {
   PlanInput in = input(test::even_machine(2, 2, 4), {8, 8});
   in.cores_known = in.granted_assumed = true;
   in.granted_why = "this node allows 8 of 16 CPUs";
