@@ -71,6 +71,7 @@ struct PlanInput {
   bool job_part = false;   ///< outside a job: one is to be asked for with a part of each node
   std::string job_memory = {};  ///< and so much memory of it, "124G"; "": as it comes
   EnvSnapshot env;
+  std::map<std::string, std::string> of_batch = {};   ///< set_by_batch
   std::map<std::string, std::string> libraries = {};  ///< library.NAME of the profile's conditions
   bool as_root = false;                               ///< user 0 starts the job
   bool first_is_here = false;                         ///< the first host is this machine

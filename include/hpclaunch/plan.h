@@ -20,9 +20,10 @@ class EnvSnapshot;
 
 /// The source of a decision, weakest first (docs/reference/plan.md).
 enum class Layer {
+  batch_system,     ///< what the batch system set by itself: OMP_NUM_THREADS in a PBS job
   builtin,          ///< a default of hpclaunch
   profile_default,  ///< a site's recommendation that yields to the user
-  environment,      ///< what the user or the batch system exported
+  environment,      ///< what the user exported
   profile_require,  ///< a site's requirement
   computed,         ///< follows from the placement: ranks, masks, rendezvous
   command_line,     ///< what was typed
@@ -68,6 +69,11 @@ struct Decision : Origin {
   std::string rule;       ///< id of the profile's rule
   std::string condition;  ///< each test with the fact that met it; "" without tests
 };
+
+/// True for a value that the process was started with: the launcher inherits it.
+inline bool is_exported(const Decision& one) {
+  return one.layer == Layer::environment || one.layer == Layer::batch_system;
+}
 
 /// A variable or a choice, with the history of its decisions.
 struct Setting {

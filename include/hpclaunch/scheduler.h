@@ -2,6 +2,7 @@
 // Batch systems as data: how each is recognised, what it grants, what can be asked of it. Nothing here
 // runs a command or opens a file; job does, and hands the text back to the functions below.
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -109,6 +110,16 @@ struct SubmitHint {
 };
 
 /// One batch system: a row of the table.
+/// A variable that a batch system sets in its jobs by itself, so that its value is not the user's.
+struct OwnVariable {
+  std::string_view name;          ///< "OMP_NUM_THREADS"
+  std::string_view same_as = {};  ///< only where it has the value of this one: "NCPUS"; "": any
+  std::string_view beside =
+      {};  ///< only where one of these is set: "SLURM_JOB_GPUS SLURM_STEP_GPUS"
+  std::string_view value = {};  ///< only with this value: "PCI_BUS_ID"
+  bool devices = false;  ///< a list of devices: only with as many as the job is known to have
+};
+
 struct Scheduler {
   std::string_view name;                    ///< as profiles spell it: "pbs"
   std::string_view title;                   ///< "PBS"
@@ -135,6 +146,7 @@ struct Scheduler {
   std::string_view cpus_variable = {};                   ///< CPUs on each node: "4(x2),3"
   std::span<const char* const> device_lists = {};        ///< devices here, as a list
   std::string_view device_count = {};                    ///< devices here, as a number
+  std::span<const OwnVariable> own_variables = {};       ///< set by itself in a job
   std::string_view end_variable = {};                    ///< end of the allocation, UNIX time
   std::span<const std::string_view> ask_time_left = {};  ///< command; "{job}" is the job id
   std::optional<TimeLeft> (*time_left)(std::string_view text) = nullptr;  ///< reads its output
@@ -190,6 +202,10 @@ struct BatchJob {
 /// The innermost system whose job id and hosts are both named, else the innermost whose job id is: a
 /// PBS job submitted from a Slurm job's shell inherits SLURM_JOB_ID, and is a PBS job.
 BatchJob find_batch(const EnvSnapshot& env);
+
+/// Why a variable of `env` is the batch system's, by name: "PBS sets it to NCPUS". What the user exports over such a value
+/// with the same text cannot be told from it.
+std::map<std::string, std::string> set_by_batch(const BatchJob& job, const EnvSnapshot& env);
 
 /// True when the environment, or a command that it names, gives the hosts of such a job.
 bool names_hosts(const Scheduler& scheduler, const EnvSnapshot& env);

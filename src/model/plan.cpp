@@ -24,8 +24,9 @@ const Setting* find(const std::vector<Setting>& settings, std::string_view name)
 }
 
 std::string_view to_string(Layer layer) {
-  return name_of({"builtin", "default", "environment", "require", "computed", "command line"},
-                 layer);
+  return name_of(
+      {"batch system", "builtin", "default", "environment", "require", "computed", "command line"},
+      layer);
 }
 
 std::string_view to_string(RankFact fact) {

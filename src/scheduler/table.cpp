@@ -54,6 +54,24 @@ constexpr SubmitHint kSlurmHints[] = {
     {"invalid partition specified", "-q with a partition that sinfo lists"},
     {"Requested time limit is invalid", "a shorter time: -t"}};
 
+// PBS: mom sets both to ompthreads, else to ncpus, of the first chunk (start_exec.c; PBS Professional User's Guide).
+constexpr OwnVariable kPbsOwn[] = {{.name = "OMP_NUM_THREADS", .same_as = "NCPUS"}};
+// flux-environment(7) and flux-shell's gpubind: of the initial program of an instance too.
+constexpr OwnVariable kFluxOwn[] = {{.name = "CUDA_VISIBLE_DEVICES", .devices = true},
+                                    {.name = "CUDA_DEVICE_ORDER", .value = "PCI_BUS_ID"}};
+// gres_common_gpu_set_env of Slurm's src/interfaces/gres.c.
+constexpr Words kOfSlurmGpus = "SLURM_JOB_GPUS SLURM_STEP_GPUS SLURM_GPUS_ON_NODE";
+constexpr OwnVariable kSlurmOwn[] = {
+    {.name = "CUDA_VISIBLE_DEVICES", .beside = kOfSlurmGpus, .devices = true},
+    {.name = "GPU_DEVICE_ORDINAL", .beside = kOfSlurmGpus, .devices = true},
+    {.name = "ROCR_VISIBLE_DEVICES", .beside = kOfSlurmGpus, .devices = true},
+    {.name = "ZE_AFFINITY_MASK", .beside = kOfSlurmGpus, .devices = true}};
+// bsub -gpu of IBM Spectrum LSF.
+constexpr OwnVariable kLsfOwn[] = {{.name = "CUDA_VISIBLE_DEVICES", .devices = true}};
+// A resource map of GPUs in Univa's and Altair's Grid Engine.
+constexpr OwnVariable kSgeOwn[] = {
+    {.name = "CUDA_VISIBLE_DEVICES", .beside = "SGE_HGR_gpu", .devices = true}};
+
 constexpr Words kPbsConfigurations[] = {"/etc/pbs.conf"};
 constexpr Words kSlurmConfigurations[] = {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"};
 constexpr Words kFluxConfigurations[] = {"/run/flux/local"};
@@ -67,6 +85,7 @@ constexpr Scheduler kSchedulers[] = {
      .nested = true,
      .ask_hosts = kFluxHosts,
      .hosts = flux_hosts,
+     .own_variables = kFluxOwn,
      .ask_time_left = kFluxTimeLeft,
      .time_left = flux_time_left,
      .launcher = "flux",
@@ -97,6 +116,7 @@ constexpr Scheduler kSchedulers[] = {
      .job_variable = "PBS_JOBID",
      .hosts_file = "PBS_NODEFILE",
      .one_per_line = true,
+     .own_variables = kPbsOwn,
      .ask_time_left = kPbsTimeLeft,
      .time_left = pbs_time_left,
      .directives = {.sentinel = "#PBS ",
@@ -137,6 +157,7 @@ constexpr Scheduler kSchedulers[] = {
      .cpus_variable = "SLURM_JOB_CPUS_PER_NODE",
      .device_lists = kSlurmGpuLists,
      .device_count = kSlurmGpuCount,
+     .own_variables = kSlurmOwn,
      .end_variable = "SLURM_JOB_END_TIME",
      .ask_time_left = kSlurmTimeLeft,
      .time_left = slurm_time_left,
@@ -184,6 +205,7 @@ constexpr Scheduler kSchedulers[] = {
      .hosts_variables = kLsfHosts,
      .launch_node = true,
      .hosts = lsf_hosts,
+     .own_variables = kLsfOwn,
      .ask_time_left = kLsfTimeLeft,
      .time_left = lsf_time_left,
      .launcher = "jsrun",
@@ -237,6 +259,7 @@ constexpr Scheduler kSchedulers[] = {
      .common_variable = true,
      .hosts_file = "PE_HOSTFILE",
      .hosts = sge_hosts,
+     .own_variables = kSgeOwn,
      .directives = {.sentinel = "#$ ",
                     .time = "-l h_rt={}",
                     .time_text = clock_text,
@@ -298,6 +321,26 @@ bool names_hosts(const Scheduler& scheduler, const EnvSnapshot& env) {
   for (const std::string_view name : scheduler.hosts_variables)
     if (is_set(env, name)) return true;
   return is_set(env, scheduler.hosts_file);
+}
+
+std::map<std::string, std::string> set_by_batch(const BatchJob& job, const EnvSnapshot& env) {
+  std::map<std::string, std::string> found;
+  for (const Scheduler* system : {job.outer, job.scheduler}) {
+    if (system == nullptr) continue;
+    for (const OwnVariable& one : system->own_variables) {
+      const std::string* value = env.find(one.name);
+      if (value == nullptr || (!one.value.empty() && *value != one.value)) continue;
+      if (one.devices && job.devices > 0 && split(*value, ',').size() != job.devices) continue;
+      if (!one.same_as.empty() && *value != env.get(one.same_as)) continue;
+      if (!one.beside.empty() && std::ranges::none_of(split(one.beside, ' '),
+                                                      [&](auto name) { return is_set(env, name); }))
+        continue;
+      found[std::string(one.name)] =
+          one.same_as.empty() ? fmt::format("set by {}", system->title)
+                              : fmt::format("{} sets it to {}", system->title, one.same_as);
+    }
+  }
+  return found;
 }
 
 BatchJob find_batch(const EnvSnapshot& env) {

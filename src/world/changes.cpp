@@ -18,7 +18,7 @@ std::vector<EnvChange> environment_changes(const Plan& plan) {
   };
   for (const Setting& setting : plan.environment.settings) {
     const Decision& holds = setting.history.back();
-    if (holds.layer == Layer::environment) continue;  // it is there already
+    if (is_exported(holds)) continue;  // it is there already
     if (const auto* text = std::get_if<std::string>(&holds.value))
       changes.push_back({setting.name, *text, comment(holds)});
     else if (std::holds_alternative<Unset>(holds.value))

@@ -308,17 +308,6 @@ void use_late(const Prepared& prepared, Shell& shell, std::vector<EnvChange>& ch
   }
 }
 
-// Removes them where the script runs: what is exported there is not known here.
-std::string remove_foreign(const std::vector<std::string>& patterns) {
-  constexpr int kWidth = 110;
-  return fmt::format(
-      "# Remove the rank variables of the job's own tasks: programs would take them for these "
-      "ranks'.\n"
-      "for name in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do\n"
-      "  case $name in\n    {}) unset \"$name\" ;;\n  esac\ndone\n\n",
-      fmt::join(render::fill(patterns, kWidth, " | "), " | \\\n    "));
-}
-
 // Words of the launch line, but those that were typed.
 void use_late(const Prepared& prepared, Shell& shell, ShellChanges& made) {
   made.argv = prepared.late.argv;
@@ -376,7 +365,7 @@ Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs) {
     Shell shell(prepared.late, needs.format);
     use_late(prepared, shell, made.changes);
     if (needs.argv) use_late(prepared, shell, made);
-    made.preamble = shell.lines();
+    made.preamble = shell.lines() + without_own(prepared.late, made.changes, needs.format);
     if (needs.format == EnvFormat::sh && !made.preamble.empty())
       made.preamble = "# What only the job knows.\n" + made.preamble + "\n";
   }

@@ -2,6 +2,7 @@
 // A plan that is made before its job runs, for a text that a shell of the job runs.
 #include <string>
 
+#include "hpclaunch/render.h"
 #include "world/site.h"
 
 namespace hpclaunch::job {
@@ -17,5 +18,12 @@ std::string later_shim(const Request& request, const Site& site, const World& wo
 
 /// With what has stand-ins in Prepared::late; the plan has what people read.
 Prepared with_late(const Request& request, const Site& site, Prepared prepared);
+
+/// Removes variables of these patterns where the text runs: what is exported there is not known here.
+std::string remove_foreign(const std::vector<std::string>& patterns);
+
+/// Removes what the job's batch system sets by itself, since a default yields to what the job exports. "" for formats
+/// that have no commands.
+std::string without_own(const Late& late, const std::vector<EnvChange>& changes, EnvFormat format);
 
 }  // namespace hpclaunch::job

@@ -231,6 +231,15 @@ class Formats(Later):
                     for form in ("csh", "fish"):
                         self.assertEqual(found[form].get(variable), found["sh"][variable], "%s %s %s" % (name, form, variable))
 
+    def test_what_the_batch_system_sets_does_not_count(self):
+        profile = self.profile("pbs", "pals")
+        for form in ("sh", "csh", "fish"):
+            text = self.text(profile, command=("env", "--format", form)).out
+            for ncpus, threads, wanted in ((None, None, "1"), ("64", "64", "1"), ("64", "7", "7"), (None, "7", "7")):
+                more = {name: value for name, value in (("NCPUS", ncpus), ("OMP_NUM_THREADS", threads)) if value}
+                found = self.exports(form, text, dict(self.job("pbs"), HOME=self.folder, **more))
+                self.assertEqual(found["OMP_NUM_THREADS"], wanted, (form, more))
+
     def test_the_user_of_each_shell(self):
         profile = self.profile()
         user = execute(["id", "-un"]).out.strip()

@@ -144,6 +144,25 @@ TEST_CASE("the user's thread count holds, and the other libraries follow it", "[
   CHECK(constant(*make_plan(in), "OPENBLAS_NUM_THREADS") == "8");
 }
 
+TEST_CASE("the batch system's thread count yields to the cores of each rank", "[plan][threads]") {
+  PlanInput in = input(1, 8);
+  asked(in).ranks = 2;
+  in.env = EnvSnapshot({"OMP_NUM_THREADS=64"});
+  in.of_batch = {{"OMP_NUM_THREADS", "PBS sets it to NCPUS"}};
+  const auto plan = make_plan(in);
+  REQUIRE(plan);
+  CHECK(constant(*plan, "OMP_NUM_THREADS") == "4");
+  CHECK(constant(*plan, "MKL_NUM_THREADS") == "4");
+  const Setting* omp = plan->find_env("OMP_NUM_THREADS");
+  REQUIRE(omp->history.size() == 2);
+  CHECK(omp->history[0].layer == Layer::batch_system);
+  CHECK(omp->history[0].why == "PBS sets it to NCPUS");
+  asked(in).agent = true;
+  const auto agent = make_plan(in);
+  REQUIRE(agent);
+  CHECK(std::holds_alternative<Unset>(agent->find_env("OMP_NUM_THREADS")->value()));
+}
+
 TEST_CASE("identity and meeting place, whatever the user's shell holds", "[plan][rendezvous]") {
   PlanInput in = input(2, 8);
   asked(in).ranks_per_node = 4;

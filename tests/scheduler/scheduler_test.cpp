@@ -114,6 +114,46 @@ TEST_CASE("what is granted on the node", "[scheduler]") {
   CHECK_FALSE(counted.devices_listed);
 }
 
+TEST_CASE("what a batch system sets by itself is not the user's", "[scheduler]") {
+  struct Case {
+    std::vector<std::string> job, env;
+    const char *name, *why;  // "": the user's
+  };
+  const std::vector<std::string> pbs = {"PBS_JOBID=1.s", "PBS_NODEFILE=f", "NCPUS=64"};
+  const std::vector<std::string> flux = {"FLUX_URI=local:///x", "FLUX_ENCLOSING_ID=f1"};
+  const std::vector<std::string> slurm = {"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n"};
+  const std::vector<std::string> lsf = {"LSB_JOBID=1", "LSB_MCPU_HOSTS=n 4"};
+  const std::vector<std::string> sge = {"JOB_ID=1", "PE_HOSTFILE=f"};
+  for (const Case& one : std::vector<Case>{
+           {pbs, {"OMP_NUM_THREADS=64"}, "OMP_NUM_THREADS", "PBS sets it to NCPUS"},
+           {pbs, {"OMP_NUM_THREADS=8"}, "OMP_NUM_THREADS", ""},
+           {{}, {"NCPUS=64", "OMP_NUM_THREADS=64"}, "OMP_NUM_THREADS", ""},
+           {slurm, {"NCPUS=64", "OMP_NUM_THREADS=64"}, "OMP_NUM_THREADS", ""},
+           {flux, {"CUDA_VISIBLE_DEVICES=-1"}, "CUDA_VISIBLE_DEVICES", "set by Flux"},
+           {flux, {"CUDA_DEVICE_ORDER=PCI_BUS_ID"}, "CUDA_DEVICE_ORDER", "set by Flux"},
+           {flux, {"CUDA_DEVICE_ORDER=FASTEST_FIRST"}, "CUDA_DEVICE_ORDER", ""},
+           {flux, {"ROCR_VISIBLE_DEVICES=0"}, "ROCR_VISIBLE_DEVICES", ""},
+           {slurm,
+            {"SLURM_JOB_GPUS=2,3", "GPU_DEVICE_ORDINAL=0,1"},
+            "GPU_DEVICE_ORDINAL",
+            "set by Slurm"},
+           {slurm, {"SLURM_JOB_GPUS=2,3", "CUDA_VISIBLE_DEVICES=0"}, "CUDA_VISIBLE_DEVICES", ""},
+           {slurm, {"CUDA_VISIBLE_DEVICES=0"}, "CUDA_VISIBLE_DEVICES", ""},
+           {lsf, {"CUDA_VISIBLE_DEVICES=0"}, "CUDA_VISIBLE_DEVICES", "set by LSF"},
+           {sge, {"CUDA_VISIBLE_DEVICES=0"}, "CUDA_VISIBLE_DEVICES", ""},
+           {sge,
+            {"SGE_HGR_gpu=0", "CUDA_VISIBLE_DEVICES=0"},
+            "CUDA_VISIBLE_DEVICES",
+            "set by SGE"}}) {
+    std::vector<std::string> all = one.job;
+    all.insert(all.end(), one.env.begin(), one.env.end());
+    const EnvSnapshot env(all);
+    const auto found = set_by_batch(find_batch(env), env);
+    INFO(one.env.back());
+    CHECK((found.contains(one.name) ? found.at(one.name) : "") == one.why);
+  }
+}
+
 TEST_CASE("hosts and slots, one list each", "[scheduler]") {
   const auto pbs = hosts_of("pbs", {}, "n1\nn1\nn2\n");
   REQUIRE(pbs);

@@ -294,8 +294,10 @@ class Fold {
           env_.has(by) ? fmt::format("{}={} selects", by, env_.get(by)) : "this process can open",
           left == 0 ? "none" : std::to_string(left),
           counted(shortage.whole, tiles ? "tile" : "device"));
-      shortage.fix = by_mask ? fmt::format("add devices to {}", by) : "request more devices";
-      if (by_mask && left > 0) shortage.mask = by;
+      // The batch system's own list is what it granted, where nothing else says that.
+      const bool users = by_mask && !(counted_.by.empty() && input_.of_batch.contains(by));
+      shortage.fix = users ? fmt::format("add devices to {}", by) : "request more devices";
+      if (users && left > 0) shortage.mask = by;
     }
     std::set<int> devices;  // of the job
     for (const SlotGroup& group : out_.list) devices.insert(group.first().device);

@@ -367,13 +367,16 @@ void add_visibility(const PlanInput& input, const Slots& slots, const Placement&
   });
   if (slots.list.empty() && !slots.given.empty()) {
     const bool named = input.env.has(slots.given);
+    const auto batch = input.of_batch.find(slots.given);
+    const bool own = batch != input.of_batch.end();
     const std::string by =
-        fmt::format("{}=\"{}\" selects", slots.given, input.env.get(slots.given));
-    reports.push_back(
-        {"no-device-left", Severity::warning,
-         fmt::format("{} no device of this node: the plan has none",
-                     named ? by : "this process can open"),
-         fmt::format("{}request devices", named ? fmt::format("unset {}, or ", slots.given) : "")});
+        fmt::format("{}=\"{}\"{} selects", slots.given, input.env.get(slots.given),
+                    own ? fmt::format(" ({})", batch->second) : "");
+    reports.push_back({"no-device-left", Severity::warning,
+                       fmt::format("{} no device of this node: the plan has none",
+                                   named ? by : "this process can open"),
+                       named && !own ? fmt::format("unset {}, or request devices", slots.given)
+                                     : "request devices"});
   }
   const bool sees_own = slots.view == "own" || slots.view == "launcher";
   if (!slots.list.empty() && sees_own) add_taken(slots, slots.per_rank, settings);

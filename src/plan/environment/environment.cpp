@@ -14,6 +14,8 @@ namespace hpclaunch {
 
 namespace {
 
+constexpr const char* kLeader = "OMP_NUM_THREADS";
+
 // Thread counts follow the cores of the rank. The libraries that read a name of their own follow
 // OMP_NUM_THREADS where the user has set that, since their own name would beat it.
 // Source for NumExpr: it raises when NUMEXPR_NUM_THREADS exceeds NUMEXPR_MAX_THREADS (64 by default),
@@ -21,7 +23,6 @@ namespace {
 void add_threads(EnvSettings& settings, const PlanInput& input, const Placement& placement) {
   constexpr std::array kOthers = {"BLIS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS",
                                   "NUMEXPR_NUM_THREADS", "OPENBLAS_NUM_THREADS"};
-  constexpr const char* kLeader = "OMP_NUM_THREADS";
   Value leader = constant_or_per_rank(
       per_rank(placement, [](const RankPlan& rank) { return std::to_string(rank.cores); }));
   settings.add(kLeader, Layer::builtin, leader,
@@ -29,12 +30,12 @@ void add_threads(EnvSettings& settings, const PlanInput& input, const Placement&
                    ? "one thread per core of an equal share of the node"
                    : "one thread per core that the rank is bound to");
 
-  std::optional<std::string> typed = input.env.get(kLeader);
+  std::string typed = input.of_batch.contains(kLeader) ? "" : input.env.get(kLeader);
   for (const TypedVariable& one : input.request->set)
     if (one.name == kLeader) typed = one.value;
   std::string why = "one thread per core, as OMP_NUM_THREADS";
   // A list is one number per nesting level; the outermost is what a library's own threads compare to.
-  const std::string_view outer = split(*typed, ',').front();
+  const std::string_view outer = split(typed, ',').front();
   if (parse_natural(trim(outer)).value_or(0) > 0) {
     leader = std::string(trim(outer));
     why = "as the given OMP_NUM_THREADS";
@@ -126,7 +127,7 @@ std::vector<std::string> names_to_forward(const PlanInput& input,
     const bool constant = std::holds_alternative<std::string>(setting.value());
     if (!constant)
       names.erase(setting.name);
-    else if (setting.history.back().layer != Layer::environment && is_identifier(setting.name) &&
+    else if (!is_exported(setting.history.back()) && is_identifier(setting.name) &&
              !begins_with(setting.name, "OMPI_,PMIX_,PRTE_"))  // which their daemons know better
       names.insert(setting.name);
   }
@@ -163,8 +164,12 @@ Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, c
                                    const Supervision& supervision) {
   Settled made;
   Environment& environment = made.environment;
-  EnvSettings settings(input.env);
-  if (!input.request->agent) add_threads(settings, input, placement);
+  EnvSettings settings(input.env, input.of_batch);
+  for (const auto& [name, why] : input.of_batch) settings.keep_export(name);
+  if (!input.request->agent)
+    add_threads(settings, input, placement);
+  else if (input.of_batch.contains(kLeader))
+    settings.add(kLeader, Layer::builtin, Unset{}, "the program chooses for its own processes");
   add_identity(input, hosts, placement, settings);
   add_rendezvous(settings, input);
   settings.add("PYTHONUNBUFFERED", Layer::builtin, std::string("1"),

@@ -27,7 +27,7 @@ bool has_text(const std::string* value) { return value != nullptr && !trim(*valu
 }  // namespace
 
 bool has_proxies(const PlanInput& input) {
-  EnvSettings typed(input.env);
+  EnvSettings typed(input.env, input.of_batch);
   add_typed(*input.request, typed);
   return std::ranges::any_of(kProxies,
                              [&](const char* name) { return has_text(typed.so_far(name)); });

@@ -17,9 +17,10 @@ const SourceRef kCommandLine{"<command line>"};
 }  // namespace
 
 Decision decided(Layer layer, Value value, std::string why) {
-  const SourceRef where = layer == Layer::command_line  ? kCommandLine
-                          : layer == Layer::environment ? SourceRef{"<environment>"}
-                                                        : SourceRef{"hpclaunch"};
+  const SourceRef where = layer == Layer::command_line ? kCommandLine
+                          : layer == Layer::environment || layer == Layer::batch_system
+                              ? SourceRef{"<environment>"}
+                              : SourceRef{"hpclaunch"};
   return {layer, std::move(value), where, std::move(why)};
 }
 
@@ -58,6 +59,12 @@ void EnvSettings::add(const std::string& name, Decision decision) {
   settings_[name].push_back(std::move(decision));
 }
 
+Decision EnvSettings::exported_as(const std::string& name, const std::string& value) const {
+  const auto batch = of_batch_.find(name);
+  return batch == of_batch_.end() ? decided(Layer::environment, value, "from the environment")
+                                  : decided(Layer::batch_system, value, batch->second);
+}
+
 void EnvSettings::keep_export(const std::string& name) {
   if (env_.has(name)) settings_[name];
 }
@@ -73,7 +80,9 @@ const std::string* EnvSettings::so_far(const std::string& name) const {
   };
   for (const Layer layer : {Layer::command_line, Layer::profile_require})
     if (const Value* strong = last(layer)) return std::get_if<std::string>(strong);
-  return exported != nullptr ? exported : std::get_if<std::string>(last(Layer::profile_default));
+  const auto* by_default = std::get_if<std::string>(last(Layer::profile_default));
+  const bool yields = exported == nullptr || of_batch_.contains(name);
+  return yields && by_default != nullptr ? by_default : exported;
 }
 
 std::vector<Setting> EnvSettings::finish() const {
@@ -81,7 +90,7 @@ std::vector<Setting> EnvSettings::finish() const {
   for (const auto& [name, decisions] : settings_) {
     std::vector<Decision> history = decisions;
     if (const std::string* exported = env_.find(name))
-      history.push_back(decided(Layer::environment, *exported, "from the environment"));
+      history.push_back(exported_as(name, *exported));
     std::ranges::stable_sort(history, {}, &Decision::layer);
     result.push_back(Setting{name, std::move(history)});
   }

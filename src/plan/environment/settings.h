@@ -52,7 +52,9 @@ Value constant_or_per_rank(PerRank values);
 
 class EnvSettings {
  public:
-  explicit EnvSettings(const EnvSnapshot& env) : env_(env) {}
+  /// `of_batch`: which of them the batch system set, and why (set_by_batch).
+  EnvSettings(const EnvSnapshot& env, const std::map<std::string, std::string>& of_batch)
+      : env_(env), of_batch_(of_batch) {}
 
   void add(const std::string& name, Layer layer, Value value, std::string why);
   void add(const std::string& name, Decision decision);
@@ -71,7 +73,10 @@ class EnvSettings {
   std::vector<Setting> finish() const;
 
  private:
+  Decision exported_as(const std::string& name, const std::string& value) const;
+
   const EnvSnapshot& env_;
+  const std::map<std::string, std::string>& of_batch_;
   std::map<std::string, std::vector<Decision>> settings_;
 };
 
