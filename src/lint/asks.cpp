@@ -29,6 +29,12 @@ std::string long_name(const System& system, char letter) {
   return {'-', letter};
 }
 
+std::string_view unquoted(std::string_view text) {
+  const bool quoted = text.size() > 1 && (text.front() == '"' || text.front() == '\'') &&
+                      text.back() == text.front();
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 // A value of PBS's -l: its members as asks of their own, "-l select", "-l walltime".
 void add_resources(Script& script, const Ask& whole) {
   std::size_t at = 0;
@@ -36,7 +42,7 @@ void add_resources(Script& script, const Ask& whole) {
     Ask one = whole;
     const std::size_t equals = item.find('=');
     one.name = "-l " + std::string(item.substr(0, equals));
-    one.value = equals == item.npos ? "" : std::string(item.substr(equals + 1));
+    one.value = equals == item.npos ? "" : std::string(unquoted(item.substr(equals + 1)));
     const auto begin = static_cast<std::uint32_t>(whole.value_span.begin + at);
     one.value_span = span_of(begin + (equals == item.npos ? 0 : equals + 1), begin + item.size());
     script.asks.push_back(std::move(one));
@@ -70,23 +76,25 @@ void read_directive(Script& script, std::size_t index) {
     } else if (system->long_names) {
       ask.name = long_name(*system, word[1]);
       if (word.size() > 2) skip = word[2] == '=' ? 3 : 2;
+    } else if (system->name == "pbs" && word.size() > 2) {  // getopt(3): "-lwalltime=1:00:00"
+      ask.name = word.substr(0, 2);
+      skip = 2;
     } else {
       ask.name = word;
     }
     const std::string bare = ask.name.substr(
         ask.name.find_first_not_of('-') == std::string::npos ? 0 : ask.name.find_first_not_of('-'));
-    const bool next_is_value = i + 1 < words.size() && text[words[i + 1].span.begin] != '-';
+    const bool pbs = system->name == "pbs";  // getopt(3) takes the next word, whatever it is
+    const bool next_is_value =
+        i + 1 < words.size() && (pbs || text[words[i + 1].span.begin] != '-');
     if (skip != 0) {
       ask.value_span = span_of(words[i].span.begin + skip, words[i].span.end);
     } else if (!lists(system->flags, bare) && next_is_value) {
       ask.value_span = words[++i].span;
       ask.span.end = ask.value_span.end;
     }
-    ask.value = script.shell.at(ask.value_span);
-    if (ask.value.size() > 1 && (ask.value.front() == '"' || ask.value.front() == '\'') &&
-        ask.value.back() == ask.value.front())
-      ask.value = ask.value.substr(1, ask.value.size() - 2);
-    if (system->name == "pbs" && ask.name == "-l")
+    ask.value = unquoted(script.shell.at(ask.value_span));
+    if (pbs && ask.name == "-l")
       add_resources(script, ask);
     else
       script.asks.push_back(std::move(ask));
@@ -145,6 +153,14 @@ std::vector<std::string> options_of(std::string_view system) {
   std::ranges::sort(names);  // some have an optional value and stand in both lists
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
+}
+
+bool for_torque(const Script& script) {
+  constexpr std::string_view kOwn[] = {"PBS_ARRAYID", "PBS_GPUFILE", "PBS_NUM_NODES", "PBS_NUM_PPN",
+                                       "PBS_WALLTIME"};
+  return std::ranges::any_of(kOwn, [&](std::string_view name) {
+    return script.shell.text.find(name) != std::string_view::npos;
+  });
 }
 
 bool is_plugin_option(std::string_view system, std::string_view name) {

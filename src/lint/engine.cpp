@@ -16,8 +16,8 @@ namespace hpclaunch::lint {
 namespace {
 
 constexpr Check kChecks[] = {check_variables,  check_catalogue, check_assignments, check_shell,
-                             check_directives, check_requests,  check_launches,    check_settings,
-                             check_ranks,      check_places};
+                             check_directives, check_requests,  check_pbs,         check_launches,
+                             check_settings,   check_ranks,     check_places};
 
 std::vector<Rule> read_rules() {
   std::vector<Rule> rules;

@@ -38,6 +38,7 @@ void check_assignments(const Script& script, Findings& findings);  ///< rules_as
 void check_shell(const Script& script, Findings& findings);        ///< rules_shell.cpp
 void check_directives(const Script& script, Findings& findings);   ///< rules_directives.cpp
 void check_requests(const Script& script, Findings& findings);     ///< rules_requests.cpp
+void check_pbs(const Script& script, Findings& findings);          ///< rules_pbs.cpp
 void check_launches(const Script& script, Findings& findings);     ///< rules_launch.cpp
 void check_settings(const Script& script, Findings& findings);     ///< rules_settings.cpp
 void check_ranks(const Script& script, Findings& findings);        ///< rules_ranks.cpp

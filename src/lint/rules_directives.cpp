@@ -148,11 +148,40 @@ void unknown_options(const Script& script, Findings& findings) {
   }
 }
 
-// "#SBATCH --account=my project": sbatch refuses a word that is not an option.
+// qsub reads single letters, and calls the rest of the word their value.
+void unknown_letters(const Script& script, Findings& findings) {
+  constexpr std::string_view kOpenPbs = "aAcCefhIjJklmMNopPqrRSuvVWXz";
+  constexpr std::string_view kTorque = "bBdDFiKLntTwx";
+  const bool torque = for_torque(script);
+  for (const Ask& one : script.asks) {
+    if (one.system != "pbs" || one.name.starts_with("-l ")) continue;
+    const char letter = one.name[1];
+    const bool known = letter != '-' && kOpenPbs.find(letter) != kOpenPbs.npos;
+    const bool of_torque = kTorque.find(letter) != kTorque.npos && one.name.size() == 2;
+    if (known || (torque && of_torque)) continue;
+    const std::string_view word = script.shell.at(one.span);
+    const std::string_view name = word.substr(0, word.find_first_of("= "));
+    const bool of_slurm = name == "--nodes" || name == "-n" || name == "-N";
+    Finding& finding = findings.add(
+        "unknown-directive", one.span,
+        of_torque ? fmt::format("qsub of OpenPBS and PBS Professional has no option {}", one.name)
+                  : fmt::format("qsub has no option {}", shown(name)),
+        letter == 't'                ? "-J FIRST-LAST"
+        : of_slurm                   ? "-l select=NODES"
+        : word.starts_with("--time") ? "-l walltime=HH:MM:SS"
+        : word.find('=') != word.npos && name.size() > 2 && name[1] != '-'
+            ? fmt::format("-l {}", shown(word.substr(1)))
+            : "");
+    if (of_torque && letter != 'n' && letter != 't')
+      finding.diagnostic.severity = Severity::warning;
+  }
+}
+
+// "#SBATCH --account=my project": sbatch and qsub refuse a word that is not an option.
 void stray_words(const Script& script, Findings& findings) {
   for (const auto& [directive, span] : script.strays) {
     const Directive& line = script.shell.directives[directive];
-    if (line.sentinel != "#SBATCH") continue;
+    if (line.sentinel != "#SBATCH" && (line.sentinel != "#PBS" || for_torque(script))) continue;
     const std::string_view word = script.shell.at(span);
     const std::string_view body = script.shell.at(line.body);
     if (line.late) continue;
@@ -160,6 +189,19 @@ void stray_words(const Script& script, Findings& findings) {
     findings.add("unknown-directive", span,
                  fmt::format("\"{}\" is neither an option nor its value", shown(word)),
                  "remove it, put # before a comment, or quote a value with blanks");
+  }
+}
+
+// "#PBS -j oe  # joined": qsub takes the comment for words of the line.
+void pbs_comments(const Script& script, Findings& findings) {
+  if (for_torque(script)) return;
+  for (const Directive& line : script.shell.directives) {
+    const Span rest = span_of(line.body.end, line.span.end);
+    if (line.sentinel != "#PBS" || line.late || trim(script.shell.at(rest)).empty()) continue;
+    Finding& finding = findings.add("unknown-directive", rest,
+                                    "qsub reads a comment behind an option as a word, and stops",
+                                    "write it in a line of its own");
+    finding.edits = {{rest.begin, rest.end, ""}};
   }
 }
 
@@ -220,7 +262,9 @@ void check_directives(const Script& script, Findings& findings) {
   repeated(script, findings);
   retired(script, findings);
   unknown_options(script, findings);
+  unknown_letters(script, findings);
   stray_words(script, findings);
+  pbs_comments(script, findings);
 }
 
 }  // namespace hpclaunch::lint

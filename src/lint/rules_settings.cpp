@@ -230,15 +230,12 @@ void plugins(const Script& script, const Setting& one, Findings& findings) {
                  "export NCCL_NET=\"AWS Libfabric\"");
 }
 
-// HH:MM:SS and its relatives, which the systems read differently.
-bool is_time(std::string_view system, std::string_view text) {
+// HH:MM:SS and its relatives, as Slurm reads them.
+bool is_time(std::string_view text) {
   if (text.empty() || text.find_first_of("$%{<?") != text.npos) return true;
-  if (system == "slurm") {
-    if (to_lower(text) == "unlimited" || to_lower(text) == "infinite") return true;
-    return text.find_first_not_of("0123456789:-") == text.npos &&
-           std::ranges::count(text, '-') <= 1 && std::ranges::count(text, ':') <= 2;
-  }
-  return text.find_first_not_of("0123456789:.") == text.npos;
+  if (to_lower(text) == "unlimited" || to_lower(text) == "infinite") return true;
+  return text.find_first_not_of("0123456789:-") == text.npos &&
+         std::ranges::count(text, '-') <= 1 && std::ranges::count(text, ':') <= 2;
 }
 
 void own_devices(Span span, Findings& findings) {
@@ -265,12 +262,11 @@ bool may_be_python(const Script& script, const Launch& launch) {
 
 void asks(const Script& script, Findings& findings) {
   const RequestOfJob& request = script.request;
-  const Ask* const time = script.ask("--time -l\x1fwalltime");
-  if (time != nullptr && (request.system == "slurm" || request.system == "pbs") &&
-      !is_time(request.system, time->value))
-    findings.add(
-        "bad-time", time->span, fmt::format("\"{}\" is not a time limit", shown(time->value, 40)),
-        request.system == "slurm" ? "HH:MM:SS, D-HH:MM:SS, or minutes" : "HH:MM:SS, or seconds");
+  const Ask* const time = script.ask("--time");
+  if (time != nullptr && request.system == "slurm" && !is_time(time->value))
+    findings.add("bad-time", time->span,
+                 fmt::format("\"{}\" is not a time limit", shown(time->value, 40)),
+                 "HH:MM:SS, D-HH:MM:SS, or minutes");
   const Ask* const tasks = script.ask("--ntasks");
   if (request.system == "slurm" && request.nodes > 0 && request.tasks > 0 &&
       request.tasks_per_node > 0 && request.tasks > request.nodes * request.tasks_per_node &&

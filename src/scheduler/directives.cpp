@@ -41,8 +41,7 @@ constexpr DirectiveOptions kSystems[] = {
      "container-mounts container-workdir container-name container-save container-mount-home "
      "no-container-mount-home container-remap-root no-container-remap-root container-entrypoint "
      "no-container-entrypoint container-writable container-readonly container-env"},
-    {"pbs", "#PBS", false, "V h z I X f Wblock", "",
-     "a A c C e G H j J k l L m M N o p P q r R S u v W"},
+    {"pbs", "#PBS", false, "V h z I X f", "", "a A c C e j J k l m M N o p P q r R S u v W"},
     {"lsf", "#BSUB", false, "x K r rn B N H Is", "", ""},
     {"flux", "#FLUX:|#flux:|# FLUX:|# flux:", true,
      "exclusive unbuffered verbose dry-run flags label-io",

@@ -383,6 +383,25 @@ class Lint(Test):
             found = sorted((one["line"], one["code"]) for one in json.loads(done.out)["findings"])
             self.assertEqual(found, expected, name)
 
+    def test_what_qsub_refuses(self):
+        """Each line of tests/data/qsub_lines.txt as the only directive of a script; refused ones have an error or a warning."""
+        with open(os.path.join(support.ROOT, "tests", "data", "qsub_lines.txt"), encoding="utf-8") as file:
+            lines = [line.rstrip("\n").split(" ", 1) for line in file if line[0] != "#"]
+        self.assertGreater(len(lines), 250)
+        names = [self.file("q%d.sh" % i, "#!/bin/bash -l\n#PBS %s\npython3 train.py\n" % line) for i, (_, line) in enumerate(lines)]
+        found = {}
+        for one in json.loads(hpclaunch("lint", "--format", "json", *names).out)["findings"]:
+            if one["line"] == 2 and one["severity"] != "note" and one["code"] != "repeated-directive":
+                found[one["file"]] = one["message"]
+        for name, (what, line) in zip(names, lines):
+            with self.subTest(line):
+                self.assertEqual(name in found, what == "R", found.get(name))
+
+    def test_torque_has_a_qsub_of_its_own(self):
+        text = "#!/bin/bash\n#PBS -t 1-4\n#PBS -l nodes=1:ppn=4:gpus=1\npython3 train.py --task $%s\n"
+        self.assertEqual([code for code in self.codes(text % "PBS_ARRAYID") if "directive" in code], [])
+        self.assertEqual([code for code in self.codes(text % "PBS_ARRAY_INDEX") if "directive" in code], ["unknown-directive", "directive-value"])
+
     def test_the_page_of_rules_is_current(self):
         subprocess.run([os.path.join(support.ROOT, "scripts", "lint-page"), "--check"], check=True)
 
