@@ -26,6 +26,7 @@ struct BatchRequest {
 struct BatchScript {
   std::string text;
   const Scheduler* scheduler = nullptr;
+  std::string name;           ///< of the job
   std::string output, error;  ///< as the batch system was told; "" for its own choice
   std::vector<Diagnostic> diagnostics;
 };

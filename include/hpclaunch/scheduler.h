@@ -92,6 +92,7 @@ struct JobState {
   std::string queue = {};          ///< where it waits; "": not said
   std::string output = {};         ///< path of the job's output; "": not said
   std::optional<int> status = {};  ///< of an ended job, as a shell has it; nullopt: it has none
+  bool never = false;  ///< waits, and cannot start as it was submitted: "PartitionTimeLimit"
 };
 
 /// "3 of 12": where `id` stands among `ids`, one on each line; "" where it does not.
@@ -101,6 +102,7 @@ std::string place_in_queue(std::string_view ids, std::string_view id);
 struct StateQuestion {
   std::span<const std::string_view> command;  ///< "{job}" is the job id
   std::optional<JobState> (*read)(std::string_view text);
+  std::string_view off = {};  ///< in the answer where it is switched off, and is not asked again
 };
 
 /// Part of a message of a submit command, and what to do then.
@@ -168,7 +170,10 @@ struct Scheduler {
   std::span<const std::string_view> ask_queue = {};
   std::string_view unknown_job = {};  ///< in the answer for a job that it has forgotten
   std::string_view output_name =
-      {};                        ///< file of the output where no option names it, {} is the job id
+      {};  ///< file of the output where no option names it: "{name}.o{number}"
+  std::string_view output_in = {};  ///< in a directory, which it takes for the output: "{id}.OU"
+  bool forgets = false;  ///< may forget a job at its end: one that is followed prints its status
+  std::string_view killed = {};  ///< how it begins a line of the output about a job that it ended
   std::string_view cancel = {};  ///< command, before the job id
   std::string_view first_host = {};  ///< shell command in a job's script: prints its first host
   /// With `submit` on PATH and one of these files (the first may be named by `configured_by`) this machine

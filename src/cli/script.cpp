@@ -71,6 +71,7 @@ Result<job::BatchScript> make(Args& args, const Parser& parser, Purpose purpose,
   report(session, script->diagnostics);
   if (any_from(Severity::error, script->diagnostics) && !args.launch.force)
     return stopped(not_done);
+  if (args.follow) script->text = job::followed(*script);
   return script;
 }
 

@@ -1,8 +1,9 @@
-// What batch systems say of a submitted job. Sources: qstat(1B) and its states in OpenPBS, scontrol(1) and sacct(1) of
-// Slurm, flux-jobs(1).
+// What batch systems say of a submitted job. Sources: qstat(1B), states and substates in OpenPBS (job.h, svr_jobfunc.c),
+// scontrol(1), sacct(1) and the job reasons of Slurm, flux-jobs(1).
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "hpclaunch/text.h"
 #include "scheduler/rows.h"
@@ -22,6 +23,11 @@ std::optional<int> number(std::string_view text) {
   if (text.empty() || !value || (negative && text.size() == 1)) return std::nullopt;
   return static_cast<int>(negative ? -*value : *value);
 }
+
+// As a shell has it.
+int shell_status(int status) { return status & 0xff; }
+
+constexpr int kCancelled = 128 + 15;  // also where the job never ran
 
 // " KEY=value" up to `end`, as scontrol prints it.
 std::string slurm_value(std::string_view text, std::string_view key, char end = ' ') {
@@ -51,8 +57,18 @@ std::optional<int> slurm_status(std::string_view state, std::string_view code) {
   const int exit = number(code.substr(0, colon)).value_or(0);
   const int signal = colon < code.size() ? number(code.substr(colon + 1)).value_or(0) : 0;
   constexpr int kLastSignal = 64;  // above: OUT_OF_MEMORY has "0:125"
-  const int status = signal > kLastSignal ? 0 : signal > 0 ? 128 + signal : exit;
+  const int status = shell_status(signal > kLastSignal ? 0 : signal > 0 ? 128 + signal : exit);
+  if (status == 0 && state == "CANCELLED") return kCancelled;
   return status == 0 && state != "COMPLETED" ? std::nullopt : std::optional(status);
+}
+
+// Limits that the job exceeds by itself; ReqNodeNotAvail, held jobs and PartitionNodeLimit (which also stands for nodes
+// that are down) can pass.
+bool slurm_never(std::string_view reason) {
+  const bool per_job = (reason.starts_with("Assoc") || reason.starts_with("QOS")) &&
+                       reason.find("PerJob") != std::string_view::npos;
+  return per_job ||
+         is_one_of(reason, {"DependencyNeverSatisfied", "PartitionTimeLimit", "BadConstraints"});
 }
 
 // Of the first line.
@@ -70,6 +86,7 @@ std::optional<JobState> slurm_state(std::string_view text) {
   job.why = slurm_value(text, "Reason=");
   if (job.why == "None") job.why.clear();
   if (job.phase == waiting) {
+    job.never = slurm_never(job.why);
     job.starts = slurm_value(text, "StartTime=");
     job.queue = slurm_value(text, "Partition=");
   }
@@ -90,7 +107,8 @@ std::optional<JobState> slurm_accounting(std::string_view text) {
   return job;
 }
 
-// The script's exit status, 256+n for signal n, below 0 where the job could not start or ran into a limit.
+// The script's exit status, 256+n for signal n, below 0 where the job could not start or ran into a limit. A job that
+// was deleted before it ran has substate 91 alone.
 std::optional<JobState> pbs_state(std::string_view text) {
   constexpr std::pair<char, const char*> kNames[] = {
       {'Q', "queued"},    {'H', "held"},    {'W', "waiting"},  {'T', "in transit"},
@@ -109,28 +127,36 @@ std::optional<JobState> pbs_state(std::string_view text) {
   job.starts = pbs_value(text, "estimated.start_time");
   const std::string path = pbs_value(text, "Output_Path");  // "host:/path"
   job.output = path.substr(std::min(path.find('/'), path.size()));
-  if (job.phase != ended) return job;
-  if (const auto exit = number(pbs_value(text, "Exit_status"))) {
+  job.never = job.phase == waiting && job.why.starts_with("Can Never Run");
+  const std::string code = pbs_value(text, "Exit_status");  // also while the output is copied
+  if (const auto exit = number(code)) {
     if (*exit < 0) job.why = fmt::format("Exit_status {}: {}", *exit, job.why);
-    if (*exit >= 0) job.status = *exit > 255 ? 128 + *exit - 256 : *exit;
+    if (*exit >= 0) job.status = shell_status(*exit > 255 ? 128 + *exit - 256 : *exit);
+  } else if (job.phase == ended && pbs_value(text, "substate") == "91") {
+    job.status = kCancelled;
   }
   return job;
 }
 
-// state|result|return code|why it waits, or its nodes
+// state|result|return code|type of exception|why it waits, or its nodes|note of the exception. A negative code is a
+// signal, -128 a job that never started.
 std::optional<JobState> flux_state(std::string_view text) {
   const std::vector<std::string_view> fields = fields_of(text);
-  if (fields.size() < 4) return std::nullopt;
+  if (fields.size() < 6) return std::nullopt;
   JobState job;
   job.name = fields[0];
   job.phase = is_one_of(fields[0], {"RUN", "CLEANUP"}) ? running
               : fields[0] == "INACTIVE"                ? ended
                                                        : waiting;
-  if (job.phase == waiting) job.why = fields[3];
+  if (job.phase == waiting) job.why = fields[4];
   if (job.phase != ended) return job;
+  constexpr int kNeverStarted = -128;
   job.name = fields[1];
-  if (const auto code = number(fields[2])) job.status = *code < 0 ? 128 - *code : *code;
-  if (fields[1] != "COMPLETED" && job.status == 0) job.status.reset();
+  job.why = joined(std::span(fields).subspan(5), "|");
+  const auto code = number(fields[2]);
+  if (code && *code != kNeverStarted) job.status = shell_status(*code < 0 ? 128 - *code : *code);
+  if (job.name != "COMPLETED" && job.status == 0) job.status.reset();
+  if (job.name == "CANCELED" && !job.status) job.status = kCancelled;
   return job;
 }
 

@@ -24,8 +24,14 @@ constexpr Words kLsfHosts[] = {"LSB_MCPU_HOSTS", "LSB_HOSTS"};
 constexpr Words kLsfTimeLeft[] = {"bjobs", "-noheader", "-o", "time_left", "{job}"};
 
 constexpr Words kFluxState[] = {
-    "flux", "jobs", "-n", "-o", "{state}|{result}|{returncode}|{contextual_info}", "{job}"};
+    "flux",
+    "jobs",
+    "-n",
+    "-o",
+    "{state}|{result}|{returncode}|{exception.type}|{contextual_info}|{exception.note}",
+    "{job}"};
 constexpr Words kPbsState[] = {"qstat", "-x", "-f", "{job}"};
+constexpr Words kPbsActive[] = {"qstat", "-f", "{job}"};
 constexpr Words kSlurmState[] = {"scontrol", "show", "job", "{job}"};
 constexpr Words kSlurmAccounting[] = {"sacct", "-X",    "-n", "-P",
                                       "-j",    "{job}", "-o", "State,ExitCode"};
@@ -35,7 +41,8 @@ constexpr Words kSlurmQueue[] = {"squeue", "-h",      "-t", "PENDING", "--sort=-
 constexpr Words kFluxQueue[] = {"flux", "jobs", "-A",      "-n", "-c",
                                 "0",    "-f",   "pending", "-o", "{id}"};
 constexpr StateQuestion kAskFlux[] = {{kFluxState, flux_state}};
-constexpr StateQuestion kAskPbs[] = {{kPbsState, pbs_state}};
+constexpr StateQuestion kAskPbs[] = {
+    {kPbsState, pbs_state, "not configured to maintain job history"}, {kPbsActive, pbs_state}};
 constexpr StateQuestion kAskSlurm[] = {{kSlurmState, slurm_state},
                                        {kSlurmAccounting, slurm_accounting}};
 
@@ -107,7 +114,7 @@ constexpr Scheduler kSchedulers[] = {
      .ask_state = kAskFlux,
      .ask_queue = kFluxQueue,
      .unknown_job = "unknown",
-     .output_name = "flux-{}.out",
+     .output_name = "flux-{id}.out",
      .cancel = "flux cancel",
      .first_host = "flux hostlist --nth=0 local",
      .configurations = kFluxConfigurations},
@@ -144,6 +151,10 @@ constexpr Scheduler kSchedulers[] = {
      .submit_hints = kPbsHints,
      .ask_state = kAskPbs,
      .unknown_job = "Unknown Job Id",
+     .output_name = "{name}.o{number}",
+     .output_in = "{id}.OU",
+     .forgets = true,
+     .killed = "=>> PBS: job killed: ",
      .cancel = "qdel",
      .first_host = "head -n 1 \"$PBS_NODEFILE\"",
      .configured_by = "PBS_CONF_FILE",

@@ -2,6 +2,9 @@
 // asked seldom, by the job's id, and while the output grows only its file is looked at.
 //
 //   submitted --10 s, 30 s, 60 s, ... 300 s--> running --every 60 s, or when the output stands still--> ended
+//
+// Every state ends: a job that the batch system has forgotten has ended, one that cannot start is not waited for, and a
+// batch system that does not answer is asked kMostFailures times.
 #include "hpclaunch/submit.h"
 
 #include <fmt/format.h>
@@ -10,6 +13,7 @@
 #include <csignal>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "hpclaunch/events.h"
 #include "hpclaunch/launch.h"
@@ -25,6 +29,8 @@ namespace hpclaunch::job {
 namespace {
 
 constexpr double kSubmitLimit = 600;  // sbatch repeats by itself when the queue is full
+constexpr int kMostFailures = 24;     // at Pace::waiting: nearly two hours
+constexpr std::size_t kTail = 8192;   // of the output, where the job's last lines are
 
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
@@ -42,6 +48,27 @@ Error refused(const Scheduler& system, const sys::Captured& answer) {
   for (const SubmitHint& one : system.submit_hints)
     if (all.find(one.message) != std::string::npos) error.hint = one.hint;
   return error;
+}
+
+// A line of the script's output: "hpclaunch: job 123: exit status 3".
+std::string status_line(std::string_view id) {
+  return fmt::format("hpclaunch: job {}: exit status ", id);
+}
+
+std::string replace_all(std::string text, std::string_view what, std::string_view by) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != text.npos; at += by.size())
+    text.replace(at, what.size(), by);
+  return text;
+}
+
+// What follows the last `start` of a line; nullopt: no line starts so.
+std::optional<std::string> last_line(const std::string& text, const std::string& start) {
+  if (start.empty()) return std::nullopt;
+  const std::string lines = "\n" + text;
+  const std::size_t at = lines.rfind("\n" + start);
+  if (at == lines.npos) return std::nullopt;
+  const std::string rest = lines.substr(at + 1 + start.size());
+  return rest.substr(0, rest.find('\n'));
 }
 
 // Times between two looks, in ms.
@@ -69,7 +96,7 @@ class Follower {
         world_(this_world(session.env)),
         pace_(session.env),
         signals_(sys::hold({SIGINT, SIGTERM, SIGHUP})) {
-    name_output(script.output.empty() ? std::string(system_.output_name) : script.output);
+    name_output(script);
   }
 
   Result<int> run() {
@@ -85,19 +112,32 @@ class Follower {
 
  private:
   // Where the batch system does not say. Flux spells an id with \u0192, and without UTF-8 with f.
-  void name_output(std::string name) {
-    if (system_.output_name.empty() || name.empty()) return;
-    const std::size_t id_at = std::min(name.find("{{id}}"), name.find("{}"));
-    if (id_at == std::string::npos) {
-      outputs_.emplace_back(name);
-      return;
-    }
-    const std::string before = name.substr(0, id_at);
-    const std::string after = name.substr(name.find("}", id_at) + (name[id_at + 1] == '{' ? 2 : 1));
+  void name_output(const BatchScript& script) {
+    if (system_.output_name.empty()) return;
+    const std::string name =
+        script.output.empty() ? std::string(system_.output_name) : in_directory(script.output);
+    std::vector<std::string> ids = {id_};
     const bool wide = id_.starts_with("\u0192");
-    const std::string digits = id_.substr(wide ? std::string_view("\u0192").size() : 1);
-    for (const char* letter : {"\u0192", "f"})
-      outputs_.emplace_back(fmt::format("{}{}{}{}", before, letter, digits, after));
+    if (wide || id_.starts_with("f")) {
+      const std::string digits = id_.substr(wide ? std::string_view("\u0192").size() : 1);
+      ids = {"\u0192" + digits, "f" + digits};
+    }
+    for (const std::string& id : ids) {
+      std::string text = name;
+      for (const auto& [what, by] : {std::pair<const char*, std::string>{"{{id}}", id},
+                                     {"{{name}}", script.name},
+                                     {"{id}", id},
+                                     {"{name}", script.name},
+                                     {"{number}", id.substr(0, id.find_first_of(".["))}})
+        text = replace_all(std::move(text), what, by);
+      if (outputs_.empty() || outputs_.front().path() != text) outputs_.emplace_back(text);
+    }
+  }
+
+  // The file that the batch system writes in a directory that was named for the output.
+  std::string in_directory(const std::string& output) const {
+    if (!output.ends_with('/')) return output;
+    return output + replace_all(std::string(system_.output_in), "{id}", id_);
   }
 
   // A signal that ends it, or 0.
@@ -113,8 +153,9 @@ class Follower {
   bool running() const { return state_ && state_->phase != JobState::Phase::waiting; }
 
   long ask_at() const {
-    const std::size_t turn = std::min(questions_, pace_.waiting.size() - 1);
-    if (!running()) return asked_ + pace_.waiting[turn];
+    const std::size_t turn = std::min(
+        failures_ > 0 ? static_cast<std::size_t>(failures_) : questions_, pace_.waiting.size() - 1);
+    if (!running() || failures_ > 0) return asked_ + pace_.waiting[turn];
     return std::min(asked_ + pace_.running, std::max(asked_, grown_) + pace_.still);
   }
 
@@ -123,6 +164,8 @@ class Follower {
     for (sys::GrowingFile& output : outputs_)
       for (std::string text = output.more(); !text.empty(); text = output.more()) {
         grown_ = sys::clock_ms();
+        tail_ += text;
+        if (tail_.size() > kTail) tail_.erase(0, tail_.size() - kTail);
         if (!print(session_, text)) return false;
         std::fflush(session_.out);
       }
@@ -138,14 +181,18 @@ class Follower {
     std::string failure;
     bool forgotten = false;
     for (const StateQuestion& question : system_.ask_state) {
+      if (off_.contains(&question)) continue;
       std::vector<std::string> words;
       for (const std::string_view word : question.command)
         words.emplace_back(word == "{job}" ? id_ : word);
       const Result<sys::Captured> got = ask_batch_system(std::move(words), world_);
       if (got && got->status == 0)
         if (std::optional<JobState> state = question.read(got->out)) return state;
-      if (got && (got->err + got->out).find(system_.unknown_job) != std::string::npos)
+      const std::string said = got ? got->err + got->out : "";
+      if (said.find(system_.unknown_job) != std::string::npos)
         forgotten = true;
+      else if (!question.off.empty() && said.find(question.off) != std::string::npos)
+        off_.insert(&question);
       else if (failure.empty())
         failure = got ? got->complaint() : got.error().message;
     }
@@ -173,19 +220,30 @@ class Follower {
     if (!got) {
       if (got.error().message != failure_) say("state unknown: " + got.error().message);
       failure_ = got.error().message;
-      return false;
-    }
-    failure_.clear();
-    if (!*got) {
-      if (++forgotten_ < 2) return false;
+      if (++failures_ < kMostFailures) return false;
       return Error{ErrorKind::system,
-                   fmt::format("{} does not know job {} any more: its exit status is lost",
-                               system_.title, id_),
-                   "look at its output file"};
+                   fmt::format("job {}: status unknown: {} did not answer {} questions: {}", id_,
+                               system_.title, failures_, failure_),
+                   question_to_type()};
     }
+    failures_ = 0;
+    failure_.clear();
+    if (!*got) return ++forgotten_ == kTwice;
     forgotten_ = 0;
     show_state(**got);
+    never_ = state_->never ? never_ + 1 : 0;
+    if (never_ == kTwice)
+      return Error{ErrorKind::system, fmt::format("job {} cannot start: {}", id_, state_->why),
+                   fmt::format("{} {}", system_.cancel, id_)};
     return state_->phase == JobState::Phase::ended;
+  }
+
+  // "qstat -f 123", the last one that is answered.
+  std::string question_to_type() const {
+    std::string text;
+    for (const std::string_view word : system_.ask_state.back().command)
+      text += fmt::format("{}{}", text.empty() ? "" : " ", word == "{job}" ? id_ : quote_sh(word));
+    return text;
   }
 
   void show_state(const JobState& now) {
@@ -197,9 +255,10 @@ class Follower {
     if (waits && !now.starts.empty()) text += ", expected start " + now.starts;
     if (now.phase != JobState::Phase::ended && text != shown_) say(text);
     shown_ = text;
-    if (!now.output.empty() && (outputs_.empty() || outputs_.front().path() != now.output)) {
+    const std::string output = in_directory(now.output);
+    if (!output.empty() && (outputs_.empty() || outputs_.front().path() != output)) {
       outputs_.clear();
-      outputs_.emplace_back(now.output);
+      outputs_.emplace_back(output);
     }
     state_ = now;
   }
@@ -225,10 +284,33 @@ class Follower {
       if (const auto signal = signals_.next()) break;
     }
     if (!outputs_.empty() && !seen()) say("no output file " + outputs_.front().path());
-    const int status = state_->status.value_or(1);
-    say(state_->status ? fmt::format("{}, exit status {}", shown_, status) : shown_);
+    return ending();
+  }
+
+  // By the batch system, else by the job's own last lines.
+  Result<int> ending() {
+    const bool forgotten = forgotten_ > 0;
+    std::optional<int> status = state_ ? state_->status : std::nullopt;
+    std::string text = forgotten ? "ended" : shown_;
+    if (const auto told = last_line(tail_, status_line(id_)); !status && told)
+      if (const auto number = parse_natural(*told, 255)) status = static_cast<int>(*number);
+    if (const auto why = last_line(tail_, std::string(system_.killed)); !status && why)
+      return said(fmt::format("{}, {}", text, *why), 1);
+    if (status) return said(fmt::format("{}, exit status {}", text, *status), *status);
+    if (!forgotten) return said(text, 1);
+    return Error{
+        ErrorKind::system,
+        fmt::format("job {} has ended; status unknown: {} does not know the job any more", id_,
+                    system_.title),
+        outputs_.empty() ? question_to_type() : "tail " + quote_sh(outputs_.front().path())};
+  }
+
+  int said(const std::string& text, int status) {
+    say(text);
     return status;
   }
+
+  static constexpr int kTwice = 2;  // answers about an end that may be an error of the moment
 
   const Scheduler& system_;
   const std::string& id_;
@@ -238,10 +320,14 @@ class Follower {
   sys::Signals signals_;
   std::vector<sys::GrowingFile> outputs_;  // names that the file may have
   std::optional<JobState> state_;
+  std::set<const StateQuestion*> off_;
   std::string shown_;
+  std::string tail_;  // of the output
   std::string failure_;
   std::size_t questions_ = 0;
+  int failures_ = 0;  // the last ones, as the two below
   int forgotten_ = 0;
+  int never_ = 0;
   long asked_ = sys::clock_ms();
   long grown_ = 0;
 };
@@ -259,6 +345,18 @@ static Status make_folder_of(const std::string& file) {
   if (!failed || std::filesystem::is_directory(folder, failed)) return Done{};
   return Error{ErrorKind::system, fmt::format("no directory for the output {}", file),
                "name a file in a directory of yours: --output, --error"};
+}
+
+std::string followed(const BatchScript& script) {
+  const Scheduler& system = *script.scheduler;
+  if (!system.forgets) return script.text;
+  const std::string id = fmt::format("${}", system.job_variable);
+  return script.text + fmt::format(
+                           "\n# For submit --follow: {} may forget the job at its end.\n"
+                           "status=$?\n"
+                           "echo \"{}$status\"\n"
+                           "exit \"$status\"\n",
+                           system.title, status_line(id));
 }
 
 Result<std::string> submit(const BatchScript& script, const EnvSnapshot& env) {

@@ -377,6 +377,7 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
     script.text += fmt::format("{}{}\n", draft.system->directives.sentinel, one);
   script.text += body(draft, request, wanted, world);
   script.scheduler = draft.system;
+  script.name = draft.options.name;
   script.output = draft.options.output;
   script.error = draft.options.error;
   script.diagnostics = std::move(draft.diagnostics);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Jobs handed to made-up batch systems, and followed to their end."""
+import json
 import os
 import re
 import signal
@@ -25,9 +26,8 @@ answer() {
 }
 echo "$(basename "$0") $*" >> "$STATE/calls"
 '''
+PBS_MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "standins", "pbs.py")
 FAKES = {
-    "qsub": 'cat > "$STATE/script"; answer qsub',
-    "qstat": 'answer qstat',
     "sbatch": 'cat > "$STATE/script"; env > "$STATE/env"; answer sbatch',
     "scontrol": 'answer scontrol',
     "sacct": 'answer sacct',
@@ -44,6 +44,8 @@ class Submit(Test):
         self.output = os.path.join(self.folder, "train.o123")
         for name, act in FAKES.items():
             self.file("bin/" + name, "#!/bin/sh\n%s%s\n" % (ANSWERS, act), 0o755)
+        for name in "qsub", "qstat", "qdel":
+            self.file("bin/" + name, '#!/bin/sh\nexec python3 "%s" "$STATE" %s "$@"\n' % (PBS_MODEL, name), 0o755)
         self.env = clean_env(PATH=os.path.join(self.folder, "bin") + ":/usr/bin:/bin", STATE=self.state, HPCLAUNCH_POLL_MS="20",
                              HPCLAUNCH_PROFILE_PATH="/nonexistent", XDG_CONFIG_HOME="/nonexistent")
 
@@ -59,25 +61,42 @@ class Submit(Test):
         with open(os.path.join(self.state, "calls")) as file:
             return file.read().splitlines()
 
-    def job(self, letter, **more):
-        """qstat -f of job 123, long lines broken as PBS breaks them."""
-        text = "Job Id: 123.virt-pbs\n    Job_Name = train\n    job_state = %s\n    queue = small\n    Output_Path = login1:%s\n\t%s" % (
-            letter, self.output[:20], self.output[20:])
-        return text + "".join("\n    %s = %s" % one for one in more.items())
+    def job(self, letter, run="true", **more):
+        """A step of job 123: its state, what it does before the answer, its other attributes."""
+        return {"state": letter, "run": run, "attributes": {"Output_Path": "login1:" + self.output, **{name: str(value) for name, value in more.items()}}}
+
+    def pbs(self, *steps, history=True, **model):
+        for name in "turn", "calls":
+            if os.path.exists(os.path.join(self.state, name)):
+                os.unlink(os.path.join(self.state, name))
+        self.file("state/model.json", json.dumps({"history": history, "jobs": steps, **model}))
+
+
+SAYS = '''
+# For submit --follow: PBS may forget the job at its end.
+status=$?
+echo "hpclaunch: job $PBS_JOBID: exit status $status"
+exit "$status"
+'''
+GONE = {"state": None}
+AWAY = {"failure": "qstat: cannot connect to server virt-pbs (errno=15010)", "status": 255}
 
 
 class HandIn(Submit):
     def test_each_system(self):
         for system, name, printed, id in (("pbs", "qsub", "123.virt-pbs", "123.virt-pbs"), ("slurm", "sbatch", "77;virtual", "77"),
                                           ("flux", "batch", "\u0192M7Zq9", "\u0192M7Zq9")):
-            self.answers(name, printed)
+            if system == "pbs":
+                self.pbs()
+            else:
+                self.answers(name, printed)
             done = self.submit(system)
             self.assertEqual([done.out, done.err], [id + "\n", ""])
             with open(os.path.join(self.state, "script")) as file:
                 script = file.read()
             self.assertTrue(script.startswith("#!/bin/bash -l\n"))
             self.assertTrue(script.endswith("run -- /bin/echo 'a b'\n"), script)
-        self.assertEqual(self.calls(), ["qsub ", "sbatch --parsable", "flux batch"])
+        self.assertEqual(self.calls(), ["qsub", "sbatch --parsable", "flux batch"])
 
     def test_a_dry_run_prints_what_script_prints(self):
         for words in (["--scheduler", "slurm", "-N", "2", "-t", "1h"], ["--profile", "frontier", "--launcher-arg", "--follow", "--launcher-arg=--dry-run"],
@@ -89,7 +108,7 @@ class HandIn(Submit):
             for own in (["--dry-run"], ["--follow", "--dry-run"]):
                 for at in 0, options:
                     done = self.ok(hpclaunch("submit", *words[:at], *own, *words[at:], *program, env=self.env, cwd=self.folder))
-                    self.assertEqual([done.out, done.err], [script.out, script.err])
+                    self.assertEqual([done.out, done.err], [script.out + (SAYS if "polaris" in words and "--follow" in own else ""), script.err])
         self.refused(125, "submit", "--dry-run", "--profile", "aurora", "--ppn", "999", "--", "true", env=self.env)
         self.assertFalse(os.path.exists(os.path.join(self.state, "calls")))
 
@@ -105,7 +124,7 @@ class HandIn(Submit):
     def test_what_the_system_says(self):
         for text, hint in (("qsub: Account_Name is required to be set.", "-A PROJECT"), ("qsub: Resource: filesystems is required to be set.", "--filesystems"),
                            ("qsub: something new", "hpclaunch script")):
-            self.answers("qsub", "2|" + text)
+            self.pbs(refusal=text, refusal_status=2)
             done = self.submit("pbs", status=125)
             self.assertEqual(done.out, "")
             self.has(done, text, "status 2", hint)
@@ -117,6 +136,7 @@ class HandIn(Submit):
     def test_directories_of_the_output_are_made(self):
         for system, name, output in (("slurm", "sbatch", "logs/a/%x-%j.txt"), ("flux", "batch", "flux/{{id}}/o"), ("pbs", "qsub", os.path.join(self.folder, "abs/o"))):
             self.answers(name, "77")
+            self.pbs()
             self.submit(system, "--output", output, "--error", "errors-%s/e" % system)
             made = os.path.join(self.folder, "errors-" + system), os.path.join(self.folder, output.split("%")[0].split("{")[0])
             self.assertTrue(os.path.isdir(made[0]), made)
@@ -150,47 +170,88 @@ class HandIn(Submit):
 
 class Follow(Submit):
     def test_pbs(self):
-        self.answers("qsub", "123.virt-pbs")
-        self.answers("qstat", self.job("Q", comment="Not Running: \n\tNot enough fre\n\te nodes", **{"estimated.start_time": "Mon Nov 23 20:00:00 2026"}),
-                     self.job("R") + "\nsh: printf 'one\\n' > %s" % self.output, self.job("R") + "\nsh: printf 'two\\n' >> %s" % self.output,
-                     self.job("F", Exit_status=3) + "\nsh: printf 'end' >> %s" % self.output)
+        self.pbs(self.job("Q", comment="Not Running: Not enough free nodes available", **{"estimated.start_time": "Mon Nov 23 20:00:00 2026"}),
+                 self.job("R", "printf 'one\\n' > " + self.output), self.job("R", "printf 'two\\n' >> " + self.output),
+                 self.job("F", "printf 'end' >> " + self.output, Exit_status=3))
         done = self.submit("pbs", "--follow", status=3)
         self.assertEqual(done.out, "123.virt-pbs\none\ntwo\nend")
         self.assertEqual([line for line in done.err.splitlines()],
-                         ["hpclaunch: job 123.virt-pbs: queued, Not Running: Not enough free nodes, expected start Mon Nov 23 20:00:00 2026",
+                         ["hpclaunch: job 123.virt-pbs: queued, Not Running: Not enough free nodes available, expected start Mon Nov 23 20:00:00 2026",
                           "hpclaunch: job 123.virt-pbs: running", "hpclaunch: job 123.virt-pbs: finished, exit status 3"])
         self.assertEqual(set(self.calls()[1:]), {"qstat -x -f 123.virt-pbs"})
 
     def test_how_a_pbs_job_ends(self):
-        self.answers("qsub", "123.virt-pbs")
-        for more, status in (({"Exit_status": 0}, 0), ({"Exit_status": 271}, 143), ({"Exit_status": 265}, 137), ({"Exit_status": -29}, 1), ({}, 1)):
-            self.answers("qstat", self.job("F", **more))
+        for more, status in (({"Exit_status": 0}, 0), ({"Exit_status": 271}, 143), ({"Exit_status": 265}, 137), ({"Exit_status": -29}, 1), ({}, 1),
+                             ({"Exit_status": 512}, 128), ({"substate": 91}, 143), ({"substate": 91, "Exit_status": 0}, 0)):
+            self.pbs(self.job("F", **more))
             self.submit("pbs", "--follow", status=status)
 
-    def test_a_job_that_is_forgotten(self):
-        self.answers("qsub", "123.virt-pbs")
-        self.answers("qstat", "153|qstat: Unknown Job Id 123.virt-pbs")
-        self.has(self.submit("pbs", "--follow", status=125), "does not know job 123.virt-pbs any more")
-        self.assertEqual(len(self.calls()), 3)
+    def test_pbs_without_history(self):
+        """The default: qstat -x has nothing, qstat -f forgets the job at its end; the script says how it ended."""
+        says = "echo out > {0}; echo 'hpclaunch: job 123.virt-pbs: exit status %d' >> {0}".format(self.output)
+        for steps, status in (((self.job("Q"), self.job("R"), self.job("R", says % 7), GONE), 7), ((self.job("R", says % 0), GONE), 0),
+                              ((self.job("E", "true", Exit_status=4), GONE), 4), ((self.job("E", "true", Exit_status=271), GONE), 143)):
+            self.pbs(*steps, history=False)
+            done = self.submit("pbs", "--follow", status=status)
+            self.has(done, "job 123.virt-pbs: ended, exit status %d\n" % status)
+            self.assertEqual(self.calls().count("qstat -x -f 123.virt-pbs"), 1)
+        with open(os.path.join(self.state, "script")) as file:
+            script = file.read()
+        self.assertTrue(script.endswith(SAYS), script)
+
+    def test_a_script_says_how_it_ended(self):
+        """As bash runs it: the program's status is printed, and stays the job's."""
+        self.pbs(GONE, history=False)
+        self.ok(hpclaunch("submit", "--scheduler", "pbs", "-t", "1h", "--follow", "--launcher", "local", "--", "/bin/sh", "-c", "exit 9", env=self.env, cwd=self.folder), 125)
+        done = subprocess.run(["/bin/bash", os.path.join(self.state, "script")], env=dict(self.env, PBS_O_WORKDIR=self.folder, PBS_JOBID="123.virt-pbs"),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", timeout=LIMIT)
+        self.assertEqual([done.returncode, done.stdout], [9, b"hpclaunch: job 123.virt-pbs: exit status 9\n"], done.stderr)
+
+    def test_a_short_pbs_job_without_history(self):
+        """It has gone before the first question: its output has the name that PBS gives it."""
+        self.pbs(GONE, history=False)
+        self.file("job.o123", "out\nhpclaunch: job 123.virt-pbs: exit status 5\n")
+        done = self.submit("pbs", "--name", "job", "--follow", status=5)
+        self.assertIn("\nout\n", done.out)
+
+    def test_a_status_that_is_lost(self):
+        for history in True, False:
+            for steps in ((GONE,), (self.job("R", "echo out > " + self.output), GONE)):
+                self.pbs(*steps, history=history)
+                done = self.submit("pbs", "--follow", status=125)
+                self.has(done, "job 123.virt-pbs has ended; status unknown: PBS does not know the job any more", "try: tail ")
+                if len(steps) > 1:
+                    self.assertEqual(done.out, "123.virt-pbs\nout\n")
+
+    def test_pbs_says_in_the_output_why_it_ended_the_job(self):
+        self.pbs(self.job("R", "echo '=>> PBS: job killed: walltime 11 exceeded limit 5' > " + self.output), GONE, history=False)
+        self.has(self.submit("pbs", "--follow", status=1), "job 123.virt-pbs: ended, walltime 11 exceeded limit 5\n")
+
+    def test_a_job_that_can_never_run(self):
+        why = "Can Never Run: Insufficient amount of resource: ncpus (R: 9999 A: 32 T: 32)"
+        self.pbs(self.job("Q", comment="Not Running: No available resources"), self.job("Q", comment=why))
+        self.has(self.submit("pbs", "--follow", status=125), "job 123.virt-pbs: queued, " + why, "hpclaunch: job 123.virt-pbs cannot start: " + why, "try: qdel 123.virt-pbs")
+        self.pbs(self.job("Q", comment=why), self.job("R"), self.job("F", Exit_status=0))
+        self.submit("pbs", "--follow")
 
     def test_a_server_that_is_away(self):
-        self.answers("qsub", "123.virt-pbs")
-        self.answers("qstat", "153|qstat: Unknown Job Id", "255|qstat: cannot connect to server", "255|qstat: cannot connect to server", self.job("R"),
-                     "153|qstat: Unknown Job Id", self.job("F", Exit_status=0))
+        self.pbs(AWAY, AWAY, AWAY, self.job("R"), AWAY, AWAY, self.job("F", Exit_status=0))
         done = self.submit("pbs", "--follow")
-        self.assertEqual(done.err.count("cannot connect"), 1)
+        self.assertEqual(done.err.count("cannot connect"), 2)
+
+    def test_a_server_that_stays_away(self):
+        self.pbs(self.job("R"), AWAY)
+        self.has(self.submit("pbs", "--follow", status=125), "status unknown: PBS did not answer 24 questions: qstat: cannot connect to server virt-pbs",
+                 "try: qstat -f 123.virt-pbs")
 
     def test_output_that_is_replaced(self):
         """A job that is put back and starts again: its file shrinks, or is another one."""
-        self.answers("qsub", "123.virt-pbs")
-        self.answers("qstat", self.job("R") + "\nsh: echo first-try > %s" % self.output, self.job("R"), self.job("Q"),
-                     self.job("R") + "\nsh: echo b > %s" % self.output, self.job("R"),
-                     self.job("R") + "\nsh: echo other > {0}.new; mv {0}.new {0}".format(self.output), self.job("R"), self.job("F", Exit_status=0))
+        self.pbs(self.job("R", "echo first-try > " + self.output), self.job("R"), self.job("Q"), self.job("R", "echo b > " + self.output), self.job("R"),
+                 self.job("R", "echo other > {0}.new; mv {0}.new {0}".format(self.output)), self.job("R"), self.job("F", Exit_status=0))
         self.assertEqual(self.submit("pbs", "--follow").out, "123.virt-pbs\nfirst-try\nb\nother\n")
 
     def test_no_output(self):
-        self.answers("qsub", "123.virt-pbs")
-        self.answers("qstat", self.job("F", Exit_status=0))
+        self.pbs(self.job("F", Exit_status=0))
         self.has(self.submit("pbs", "--follow"), "no output file " + self.output)
 
     def slurm(self, state, code="0:0", reason="None"):
@@ -213,13 +274,13 @@ class Follow(Submit):
         self.has(done, "PENDING, Priority, 2 of 3 in the queue gpu\n", "PENDING, Priority, 1 of 2 in the queue gpu\n", "PENDING, Priority\n")
         self.assertIn("squeue -h -t PENDING --sort=-p,i -p gpu -o %A", self.calls())
         self.answers("batch", "f3")
-        self.answers("jobs", "SCHED|||", "INACTIVE|COMPLETED|0|")
+        self.answers("jobs", "SCHED|||||", "INACTIVE|COMPLETED|0|||")
         self.answers("pending", "f1\nf3")
         self.has(self.submit("flux", "--follow"), "job f3: SCHED, 2 of 2 in the queue\n")
 
     def test_how_a_slurm_job_ends(self):
         self.answers("sbatch", "77")
-        for state, code, status in (("COMPLETED", "0:0", 0), ("FAILED", "0:9", 137), ("CANCELLED", "0:0", 1), ("TIMEOUT", "0:0", 1), ("OUT_OF_MEMORY", "0:125", 1),
+        for state, code, status in (("COMPLETED", "0:0", 0), ("FAILED", "0:9", 137), ("CANCELLED", "0:0", 143), ("TIMEOUT", "0:0", 1), ("OUT_OF_MEMORY", "0:125", 1),
                                     ("NODE_FAIL", "1:0", 1)):
             self.answers("scontrol", self.slurm(state, code))
             self.submit("slurm", "--follow", status=status)
@@ -232,23 +293,51 @@ class Follow(Submit):
 
     def test_flux(self):
         self.answers("batch", "\u0192M7Zq9")
-        for name, code, result, status in (("\u0192M7Zq9", "3", "FAILED", 3), ("fM7Zq9", "-15", "FAILED", 143), ("\u0192M7Zq9", "0", "COMPLETED", 0), ("x", "", "CANCELED", 1)):
+        for name, code, result, status in (("\u0192M7Zq9", "3", "FAILED", 3), ("fM7Zq9", "-15", "FAILED", 143), ("\u0192M7Zq9", "0", "COMPLETED", 0), ("x", "-128", "CANCELED", 143),
+                                           ("x", "", "CANCELED", 143), ("x", "142", "TIMEOUT", 142), ("x", "-128", "FAILED", 1)):
             output = os.path.join(self.folder, "flux-%s.out" % name)
-            self.answers("jobs", "SCHED|||depends:after", "RUN|||n[1-2]\nsh: echo out > '%s'" % output, "INACTIVE|%s|%s|n[1-2]" % (result, code))
+            self.answers("jobs", "SCHED||||depends:after|", "RUN||||n[1-2]|\nsh: echo out > '%s'" % output, "INACTIVE|%s|%s||n[1-2]|" % (result, code))
             done = self.submit("flux", "--follow", status=status)
             self.assertEqual(done.out, "\u0192M7Zq9\n" + ("" if name == "x" else "out\n"))
             self.has(done, "SCHED, depends:after\n", "RUN\n", result)
             os.unlink(output)
             os.unlink(os.path.join(self.state, "jobs.count"))
 
+    def test_the_note_of_a_flux_exception(self):
+        self.answers("batch", "f3")
+        for answer, status, says in (("INACTIVE|FAILED|1|alloc||unsatisfiable request: need 3 node(s), only 2 eligible", 1, "FAILED, unsatisfiable request: need 3 node(s), only 2 eligible"),
+                                     ("INACTIVE|FAILED|127|exec|n1|task 0 (host n1): start failed: a|b: No such file or directory", 127, "start failed: a|b: No such file"),
+                                     ("INACTIVE|TIMEOUT|142|timeout|n1|resource allocation expired", 142, "TIMEOUT, resource allocation expired, exit status 142"),
+                                     ("INACTIVE|CANCELED|-128|cancel||", 143, "CANCELED, exit status 143")):
+            self.answers("jobs", "RUN||||n1|", answer)
+            self.has(self.submit("flux", "--follow", status=status), says)
+            os.unlink(os.path.join(self.state, "jobs.count"))
+        self.answers("jobs", "RUN||||n1|", "1|JobID f3 unknown")
+        self.has(self.submit("flux", "--follow", status=125), "status unknown: Flux does not know the job any more")
+
+    def test_slurm_jobs_that_cannot_start(self):
+        self.answers("sbatch", "77")
+        for reason, never in (("PartitionTimeLimit", True), ("DependencyNeverSatisfied", True), ("BadConstraints", True), ("QOSMaxCpuPerJobLimit", True),
+                              ("AssocMaxWallDurationPerJobLimit", True), ("PartitionNodeLimit", False), ("JobHeldUser", False), ("AssocGrpCpuLimit", False)):
+            self.answers("scontrol", *[self.slurm("PENDING", reason=reason)] * 3, self.slurm("COMPLETED"))
+            done = self.submit("slurm", "--follow", status=125 if never else 0)
+            self.has(done, "PENDING, %s\n" % reason)
+            self.assertEqual("hpclaunch: job 77 cannot start: %s" % reason in done.err, never)
+            os.unlink(os.path.join(self.state, "scontrol.count"))
+
+    def test_a_slurm_job_without_accounting(self):
+        self.answers("sbatch", "77")
+        self.answers("scontrol", self.slurm("RUNNING"), "1|slurm_load_jobs error: Invalid job id specified")
+        self.answers("sacct", "1|Slurm accounting storage is disabled")
+        self.has(self.submit("slurm", "--follow", status=125), "job 77 has ended; status unknown: Slurm does not know the job any more")
+
     def test_the_output_that_was_named(self):
         self.answers("batch", "\u0192M7Zq9")
-        self.answers("jobs", "RUN|||\nsh: echo out > '%s/log.txt'" % self.folder, "INACTIVE|COMPLETED|0|")
+        self.answers("jobs", "RUN|||||\nsh: echo out > '%s/log.txt'" % self.folder, "INACTIVE|COMPLETED|0|||")
         self.assertEqual(self.submit("flux", "--output", "log.txt", "--follow").out, "\u0192M7Zq9\nout\n")
 
     def stopped(self, number):
-        self.answers("qsub", "123.virt-pbs")
-        self.answers("qstat", self.job("R"))
+        self.pbs(self.job("R"))
         child = subprocess.Popen([support.HPCLAUNCH, "submit", "--scheduler", "pbs", "-t", "1h", "--follow", "--", "true"], env=self.env, cwd=self.folder,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertIn(b"running", child.stderr.readline())
@@ -265,7 +354,7 @@ class Follow(Submit):
 
     def test_without_the_cap_it_is_not_polled(self):
         """The first question comes 10 s after the submission."""
-        self.answers("qsub", "123.virt-pbs")
+        self.pbs(self.job("R"))
         child = subprocess.Popen([support.HPCLAUNCH, "submit", "--scheduler", "pbs", "-t", "1h", "--follow", "--", "true"],
                                  env={name: value for name, value in self.env.items() if name != "HPCLAUNCH_POLL_MS"}, cwd=self.folder,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -273,7 +362,7 @@ class Follow(Submit):
         time.sleep(1)
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=LIMIT)
-        self.assertEqual(self.calls(), ["qsub "])
+        self.assertEqual(self.calls(), ["qsub"])
 
 
 if __name__ == "__main__":
