@@ -128,6 +128,9 @@ std::optional<std::string> strange_in_host(std::string_view host);
 /// True for text that is an address and no name: digits and dots only, or with a colon.
 bool is_address(std::string_view host);
 
+/// A name with a domain: "n1.example.org".
+bool is_qualified(std::string_view host);
+
 bool is_loopback(std::string_view address);  ///< 127.x.y.z, ::1, or one of those mapped into IPv6
 bool is_link_local(
     std::string_view address);  ///< of one link: another machine on each node, or none

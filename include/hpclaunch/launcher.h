@@ -63,6 +63,8 @@ struct Launcher {
       {};  ///< option for one group of a heterogeneous job, {} is its number
   bool enters_containers = false;  ///< ContainerEngine::srun_option
   LauncherTraits traits = {};
+  /// Makes `traits` those of a version; nullptr where all are alike.
+  void (*of_version)(LauncherTraits& traits, std::string_view version) = nullptr;
   const FlagTable* flags = nullptr;  ///< nullptr: takes no arguments
   /// Errors: `unsupported` when the plan needs what this launcher cannot do.
   Result<Argv> (*render)(const Plan&, const LauncherFacts&, const std::string& shim) = nullptr;

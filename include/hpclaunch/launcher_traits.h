@@ -118,7 +118,8 @@ struct LauncherTraits {
     std::string name;
     std::string value;
     std::string why;
-    bool as_root = false;  ///< only where user 0 starts the job; yields to an exported value
+    /// Those that depend on a circumstance yield to an exported value.
+    enum When { always, as_root, qualified_hosts } when = always;
   };
   std::vector<Preset> presets = {};  ///< ascending name; set in the launcher's environment
   bool errors_elsewhere = false;  ///< an argument of the user redirects the ranks' standard error

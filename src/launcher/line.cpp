@@ -19,16 +19,6 @@ std::size_t ranks_of(const Plan& plan, const NodeRun& run) {
   return plan.placement.classes[run.node_class].ranks.size();
 }
 
-// What `text` makes of each host and its ranks, joined by commas.
-template <class Text>
-std::string join_hosts(const Plan& plan, Text text) {
-  std::vector<std::string> words;
-  for (const NodeRun& run : plan.placement.layout)
-    for (int n = 0; n < run.nodes; ++n)
-      words.push_back(text(plan.hosts.names[words.size()], ranks_of(plan, run)));
-  return fmt::format("{}", fmt::join(words, ","));
-}
-
 // Round robin over the nodes, without those whose granted CPUs are used up.
 bool is_round_robin(const Plan& plan) {
   std::vector<std::pair<int, int>> nodes;  // granted threads, ranks
@@ -161,14 +151,22 @@ std::string host_list(const Plan& plan) {
   return fmt::format("{}", fmt::join(plan.hosts.names, ","));
 }
 
+std::string host_texts(const Plan& plan, const HostText& text) {
+  std::vector<std::string> words;
+  for (const NodeRun& run : plan.placement.layout)
+    for (int n = 0; n < run.nodes; ++n)
+      words.push_back(text(plan.hosts.names[words.size()], ranks_of(plan, run)));
+  return fmt::format("{}", fmt::join(words, ","));
+}
+
 std::string host_counts(const Plan& plan) {
-  return join_hosts(plan, [](std::string_view host, std::size_t ranks) {
+  return host_texts(plan, [](std::string_view host, std::size_t ranks) {
     return fmt::format("{}:{}", host, ranks);
   });
 }
 
 std::string host_of_ranks(const Plan& plan) {
-  return join_hosts(plan, [](std::string_view host, std::size_t ranks) {
+  return host_texts(plan, [](std::string_view host, std::size_t ranks) {
     return fmt::format("{}", fmt::join(std::vector(ranks, host), ","));
   });
 }

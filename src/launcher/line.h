@@ -1,5 +1,6 @@
 #pragma once
 // What the launch lines of several launchers have in common.
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -63,6 +64,7 @@ class Line {
 };
 
 using Conflicting = LauncherTraits::ConflictingVariable;
+using Preset = LauncherTraits::Preset;
 
 /// `rows` with one name in each, where "A B" are two names of one row.
 std::vector<Conflicting> one_by_one(const std::vector<Conflicting>& rows);
@@ -78,6 +80,9 @@ std::string join_sets(const Plan& plan, std::string_view separator,
                       std::string (*text)(const CpuSet&));
 std::string cpu_list(const CpuSet& cpus);  ///< "0-3,8"
 
+/// What `text` makes of each host and the number of its ranks, joined by commas.
+using HostText = std::function<std::string(std::string_view host, std::size_t ranks)>;
+std::string host_texts(const Plan& plan, const HostText& text);
 std::string host_list(const Plan& plan);      ///< "a,b"
 std::string host_counts(const Plan& plan);    ///< "a:4,b:2": each host with its ranks
 std::string host_of_ranks(const Plan& plan);  ///< "a,a,b": the host of each rank in turn

@@ -39,7 +39,7 @@ constexpr const char* kPlacesRanks = "changes how mpirun places or binds ranks";
 constexpr const char* kAsRoot = "Open MPI refuses to run as root unless both are set";
 
 // An unknown version is a current one.
-bool is_orte(const std::string& version) {
+bool is_orte(std::string_view version) {
   constexpr int kFirstOfPrrte = 5;
   const auto major = parse_natural(split(version, '.').front());
   return major && *major < kFirstOfPrrte;
@@ -74,6 +74,14 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpirun, const std::st
   if (plan.supervision.output.label) line.add({"--tag-output"}, {"tag-output"});
   for (const std::string& name : plan.environment.forward) line.add({"-x", name});
   return line.finish(shim);
+}
+
+void of_version(LauncherTraits& traits, std::string_view version) {
+  if (!is_orte(version)) return;
+  traits.presets.push_back({"OMPI_MCA_orte_keep_fqdn_hostnames", "1",
+                            "mpirun strips the domains of the nodes that it knows, and then does "
+                            "not find those of --map-by seq",
+                            Preset::qualified_hosts});
 }
 
 }  // namespace
@@ -112,8 +120,9 @@ const Launcher openmpi = {
                     {.name = "OMPI_MCA_rmaps PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps",
                      .why = kPlacesRanks,
                      .prefix = true}}),
-               .presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", kAsRoot, true},
-                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, true}}},
+               .presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", kAsRoot, Preset::as_root},
+                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, Preset::as_root}}},
+    .of_version = of_version,
     .flags = &kOpenMpiFlags,
     .render = render};
 

@@ -183,6 +183,10 @@ std::string_view first_label(std::string_view name) { return name.substr(0, name
 
 }  // namespace
 
+bool is_qualified(std::string_view host) {
+  return host.find('.') != host.npos && !is_address(host);
+}
+
 std::string short_host(std::string_view host) {
   return to_lower(is_address(host) ? host : first_label(host));
 }

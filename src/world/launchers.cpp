@@ -308,6 +308,8 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const World& worl
 
 LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request) {
   LauncherTraits traits = launcher.launcher->traits;
+  if (launcher.launcher->of_version != nullptr)
+    launcher.launcher->of_version(traits, launcher.facts.version);
   add_identities(site.batch, traits);
   traits.errors_elsewhere = redirects_errors(traits.name, request.launcher_args);
   for (const Scheduler* other : site.batch.inherited)

@@ -162,6 +162,53 @@ TEST_CASE("uneven nodes by the names of the hosts, by counts, or refused", "[lau
   CHECK(head("jsrun", by_file) == "/opt/bin/jsrun\n-X\n1\n-U\nf");
 }
 
+TEST_CASE("PRRTE: uneven counts of qualified names stand beside their first labels",
+          "[launcher][openmpi]") {
+  Plan plan = shim_binds(uneven({1, 2, 3, 1}));
+  plan.hosts.names = {"a1.x.org", "a2", "10.0.0.3", "a4.y"};
+  for (const char* launcher : {"prrte 4.1.0", "prrte 3.0.13", "openmpi 5.0.7", "openmpi"})
+    CHECK(after(head(launcher, plan), "--host") == "a1.x.org:0,a1:1,a2:2,10.0.0.3:3,a4.y:0,a4:1");
+  CHECK(after(head("openmpi 4.1.4", plan), "--host") ==
+        "a1.x.org,a2,a2,10.0.0.3,10.0.0.3,10.0.0.3,a4.y");
+  Plan even = shim_binds(uneven({2, 2}));
+  even.hosts.names = {"a1.x.org", "a2.x.org"};
+  CHECK(after(head("prrte", even), "--host") == "a1.x.org:2,a2.x.org:2");
+}
+
+TEST_CASE("PRRTE: two nodes with one first label are refused", "[launcher][openmpi]") {
+  Plan plan = shim_binds(uneven({1, 1, 1}));
+  plan.hosts.names = {"a1.x", "a2.x", "a1.y"};
+  for (const char* launcher : {"prrte", "openmpi 5.0.7"}) {
+    const Error error = refusal(launcher, plan);
+    CHECK_THAT(error.message, ContainsSubstring("takes a1.x and a1.y for one node"));
+    CHECK_THAT(error.hint, ContainsSubstring("IPv4"));
+  }
+  CHECK(render("openmpi 4.1.4", plan));
+  plan.hosts.names = {"a1", "a2", "a1.y"};
+  CHECK_THAT(refusal("prrte", plan).message, ContainsSubstring("a1 and a1.y"));
+  plan.hosts.names = {"10.0.0.1", "10.0.0.2", "a1.y"};
+  CHECK(render("prrte", plan));
+  plan.launch.launcher_args = {"--hostfile", "F"};
+  plan.hosts.names = {"a1", "a2", "a1.y"};
+  CHECK(render("prrte", plan));
+}
+
+TEST_CASE("Open MPI 4 keeps the domains of nodes", "[launcher][openmpi]") {
+  using Preset = LauncherTraits::Preset;
+  const auto keeps = [](const std::string& version) {
+    LauncherTraits traits = find_launcher("openmpi")->traits;
+    find_launcher("openmpi")->of_version(traits, version);
+    return std::ranges::any_of(traits.presets, [](const Preset& one) {
+      return one.name == "OMPI_MCA_orte_keep_fqdn_hostnames" && one.value == "1" &&
+             one.when == Preset::qualified_hosts;
+    });
+  };
+  CHECK(keeps("4.1.4"));
+  CHECK(keeps("3.1"));
+  CHECK_FALSE(keeps("5.0.7"));
+  CHECK_FALSE(keeps(""));
+}
+
 TEST_CASE("jsrun cannot be held to some of the job's nodes", "[launcher][jsrun]") {
   Plan plan = shim_binds(two_nodes());
   plan.hosts.whole_allocation = false;

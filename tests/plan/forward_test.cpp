@@ -91,7 +91,8 @@ TEST_CASE("one node, and a launcher that passes everything on, need no names", "
 TEST_CASE("variables of the launcher's own are set, those for root only for root",
           "[plan][presets]") {
   PlanInput in = job(1, {"PIN=1", "ROOT=0"});
-  in.launcher.presets = {{"PIN", "0", "the shim binds", false}, {"ROOT", "1", "it refuses", true}};
+  in.launcher.presets = {{"PIN", "0", "the shim binds"},
+                         {"ROOT", "1", "it refuses", LauncherTraits::Preset::as_root}};
   Plan plan = plan_of(in);
   CHECK(setting(plan, "PIN").value() == Value(std::string("0")));
   CHECK(setting(plan, "PIN").history.back().why == "the shim binds");
@@ -108,6 +109,22 @@ TEST_CASE("variables of the launcher's own are set, those for root only for root
   plan = plan_of(in);
   CHECK(setting(plan, "PIN").value() == Value(std::string("2")));
   CHECK(setting(plan, "ROOT").value() == Value(Unset{}));
+}
+
+TEST_CASE("a variable for qualified hosts is set where one is, and yields to an exported one",
+          "[plan][presets]") {
+  const auto value = [](const std::vector<std::string>& hosts,
+                        const std::vector<std::string>& env = {}) {
+    PlanInput in = job(static_cast<int>(hosts.size()), env);
+    in.hosts = hosts;
+    in.launcher.presets = {{"KEEP", "1", "domains", LauncherTraits::Preset::qualified_hosts}};
+    const Plan plan = plan_of(in);
+    return plan.find_env("KEEP") == nullptr ? Value(Unset{}) : setting(plan, "KEEP").value();
+  };
+  CHECK(value({"n1", "n2"}) == Value(Unset{}));
+  CHECK(value({"n1", "10.0.0.1"}) == Value(Unset{}));
+  CHECK(value({"n1", "n2.example.org"}) == Value(std::string("1")));
+  CHECK(value({"n1.a", "n1.b"}, {"KEEP=0"}) == Value(std::string("0")));
 }
 
 TEST_CASE("conflicting may be all names that begin alike", "[plan][conflicting]") {

@@ -85,10 +85,13 @@ void add_launcher(EnvSettings& settings, const PlanInput& input, const Placement
       settings.add(name, std::move(removed));
     }
   }
-  for (const LauncherTraits::Preset& preset : input.launcher.presets)
-    if (!preset.as_root || input.as_root)
-      settings.add(preset.name, preset.as_root ? Layer::builtin : Layer::computed, preset.value,
-                   preset.why);
+  using Preset = LauncherTraits::Preset;
+  for (const Preset& preset : input.launcher.presets)
+    if (preset.when == Preset::always ||
+        (preset.when == Preset::as_root ? input.as_root
+                                        : std::ranges::any_of(input.hosts, is_qualified)))
+      settings.add(preset.name, preset.when == Preset::always ? Layer::computed : Layer::builtin,
+                   preset.value, preset.why);
 }
 
 // ---- what the launcher gets by name -----------------------------------------------------------------
