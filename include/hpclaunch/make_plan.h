@@ -62,9 +62,11 @@ struct PlanInput {
   /// or unknown. Used only with `part_of_node`.
   std::vector<int> granted;
   std::string granted_why;  ///< "SLURM_JOB_CPUS_PER_NODE=2,8"
-  /// CPUs whose time a control group grants on each node, whichever these are; 0: no limit.
+  /// CPUs that are granted on each node by number, whichever these are; 0: no limit.
   int cpu_quota = 0;
   std::string cpu_quota_why;  ///< "/sys/fs/cgroup/cpu.max: 200000 100000"
+  std::string cpu_quota_by;   ///< "PBS"; "": a control group, which grants their time
+  std::string cpu_quota_fix;  ///< with it: "-l place=scatter:excl"
   bool granted_assumed =
       false;               ///< `granted` is this machine's, since those of others are not known
   CpuSet whole_node = {};  ///< of a job with all of a node; empty: all hardware threads

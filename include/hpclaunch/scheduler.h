@@ -42,6 +42,19 @@ struct TimeLeft {
       since;  ///< `seconds` count from this local time ("Sat Nov 21 13:12:27 2026"); "": now
 };
 
+/// What a job has of its nodes, as counts.
+struct JobGrants {
+  std::map<std::string, int> cpus;  ///< by host
+  bool whole = false;               ///< no other job is on these nodes
+  std::string why;                  ///< "exec_host=n1/0*2, place=free"
+};
+
+/// A node as the batch system counts it: {32, false}.
+struct NodeShare {
+  int cpus = 0;            ///< 0: not said
+  bool exclusive = false;  ///< one job has all of it
+};
+
 /// How a system's batch script spells options: the text of a directive, with {} for the value; "": it has none. One that
 /// begins with ':' is added to the value of `nodes`, one with '[' to that of `name`.
 struct Directives {
@@ -65,7 +78,13 @@ struct Directives {
   std::string_view error = {};
   std::string_view always = {};  ///< needs no value
   std::string_view join = {};    ///< the same, where no file for errors is named
-  std::string_view spread = {};  ///< each node another host, where no profile says how
+  // Where no profile says how:
+  std::string_view spread = {};     ///< each node another host
+  std::string_view cpus = {};       ///< of each node, where a job has one CPU of it unasked
+  std::string_view ranks = {};      ///< places for them on each node
+  std::string_view whole = {};      ///< all of each node, for such a system
+  std::string_view live = {};       ///< the output grows while the job runs
+  std::string_view in_folder = {};  ///< file of the output in a directory, without its ending
 };
 
 /// The options of a batch system's directives, as its manual page lists them, separated by blanks.
@@ -152,6 +171,10 @@ struct Scheduler {
   std::string_view end_variable = {};                    ///< end of the allocation, UNIX time
   std::span<const std::string_view> ask_time_left = {};  ///< command; "{job}" is the job id
   std::optional<TimeLeft> (*time_left)(std::string_view text) = nullptr;  ///< reads its output
+  /// Reads the same answer. A system has it that confines no job to the CPUs that it counts.
+  std::optional<JobGrants> (*grants)(std::string_view text) = nullptr;
+  std::span<const std::string_view> ask_node = {};  ///< with it: command; "{host}" is a node
+  NodeShare (*node)(std::string_view text) = nullptr;
 
   std::string_view launcher = {};   ///< its own launcher
   std::string_view broadcast = {};  ///< program that copies a file to all nodes of the job
@@ -200,6 +223,7 @@ struct BatchJob {
   std::size_t devices = 0;           ///< devices of this node; 0: unknown
   bool devices_listed = false;       ///< which ones is known too
   std::optional<long long> ends_at;  ///< UNIX time, where a variable holds it
+  std::string said;                  ///< answer to ask_time_left; "": not asked
 
   std::string name() const { return scheduler == nullptr ? "none" : std::string(scheduler->name); }
 };
@@ -244,6 +268,9 @@ std::string clock_text(long seconds);
 /// that the system does not have, `usage` for a value that cannot stand in a directive.
 Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
                                                 const JobOptions& options);
+
+/// Two directives about one resource of PBS, LSF or SGE: "-l select=2", "-lselect=4".
+bool is_same_resource(std::string_view one, std::string_view other);
 
 /// The job id in the output of the submit command: "123.server", "Job <123> is ...", "123;cluster". "": there is none.
 std::string submitted_job(std::string_view output);

@@ -133,10 +133,13 @@ Result<Choice> choose(const PlanInput& input, const Slots& slots, int nodes, boo
                   "omit --bind-via: the batch system restricts ranks to the granted CPUs");
   if (typed) return Choice{*typed, "--bind-via"};
   if (limiting_quota(input) > 0 && input.request->cpu_bind.empty())
-    return Choice{BindVia::none,
-                  fmt::format("the time of {} is granted, and not which CPUs ({}): others use all "
-                              "of them too",
-                              counted(input.cpu_quota, "CPU"), input.cpu_quota_why)};
+    return Choice{
+        BindVia::none,
+        fmt::format("{} granted, and not which CPUs ({}): others use all of them too",
+                    input.cpu_quota_by.empty()
+                        ? fmt::format("the time of {} is", counted(input.cpu_quota, "CPU"))
+                        : fmt::format("{} by number are", input.cpu_quota),
+                    input.cpu_quota_why)};
   if (parts)
     return Choice{BindVia::none, fmt::format("the job has part of each node, and {}; the batch "
                                              "system restricts ranks to the granted CPUs",
@@ -171,13 +174,19 @@ std::optional<Diagnostic> keep_to_quota(const PlanInput& input, Placement& place
   }
   int threads = 0;
   for (const RankPlan& rank : placement.classes.front().ranks) threads += rank.cores;
+  const bool group = input.cpu_quota_by.empty();
+  const std::string grant =
+      group ? fmt::format("the control group grants the time of {} and allows {}",
+                          counted(quota, "CPU"), input.node.allowed.count())
+            : fmt::format("{} grants {} of {} on each node, and which ones is not known",
+                          input.cpu_quota_by, quota, counted(input.node.allowed.count(), "CPU"));
   return Diagnostic{
-      "cpu-quota", threads > quota ? Severity::warning : Severity::note,
-      fmt::format("the control group grants the time of {} and allows {} ({}): {} on each node{}",
-                  counted(quota, "CPU"), input.node.allowed.count(), input.cpu_quota_why,
+      "cpu-quota", !group || threads > quota ? Severity::warning : Severity::note,
+      fmt::format("{} ({}): {} on each node{}", grant, input.cpu_quota_why,
                   counted(threads, "thread"),
                   placement.bind_via == BindVia::none ? ", ranks are not bound" : ""),
-      "request more CPUs for the container or the pod" +
+      (group ? std::string("request more CPUs for the container or the pod")
+             : fmt::format("{} gives whole nodes", input.cpu_quota_fix)) +
           (threads > quota ? fmt::format(", or --ranks-per-node {}", quota) : std::string())};
 }
 

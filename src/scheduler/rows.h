@@ -17,6 +17,11 @@ TimeText minutes_time, hours_time;
 using StateOf = std::optional<JobState>(std::string_view text);
 StateOf pbs_state, slurm_state, slurm_accounting, flux_state;
 
+using GrantsOf = std::optional<JobGrants>(std::string_view text);
+GrantsOf pbs_grants;
+using NodeOf = NodeShare(std::string_view text);
+NodeOf pbs_node;
+
 /// "    key = value" in the output of qstat -f, of which long lines are broken.
 std::string pbs_value(std::string_view text, std::string_view key);
 

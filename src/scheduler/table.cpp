@@ -18,6 +18,7 @@ using Words = std::string_view;
 constexpr Words kFluxHosts[] = {"flux", "hostlist", "local"};
 constexpr Words kFluxTimeLeft[] = {"flux", "job", "timeleft"};
 constexpr Words kPbsTimeLeft[] = {"qstat", "-f", "{job}"};
+constexpr Words kPbsNode[] = {"pbsnodes", "-H", "{host}"};
 constexpr Words kSlurmHosts[] = {"SLURM_JOB_NODELIST", "SLURM_NODELIST"};
 constexpr Words kSlurmTimeLeft[] = {"squeue", "-h", "-j", "{job}", "-o", "%L"};
 constexpr Words kLsfHosts[] = {"LSB_MCPU_HOSTS", "LSB_HOSTS"};
@@ -108,7 +109,8 @@ constexpr Scheduler kSchedulers[] = {
                     .devices = "-g {}",
                     .dependency = "--dependency={}",
                     .exclude = "--requires=-host:{}",
-                    .error = "--error={}"},
+                    .error = "--error={}",
+                    .in_folder = "flux-{{id}}"},
      .allocate = "flux alloc {}",
      .submit = "flux batch",
      .ask_state = kAskFlux,
@@ -126,6 +128,9 @@ constexpr Scheduler kSchedulers[] = {
      .own_variables = kPbsOwn,
      .ask_time_left = kPbsTimeLeft,
      .time_left = pbs_time_left,
+     .grants = pbs_grants,
+     .ask_node = kPbsNode,
+     .node = pbs_node,
      .directives = {.sentinel = "#PBS ",
                     .nodes = "-l select={}",
                     .time = "-l walltime={}",
@@ -144,7 +149,11 @@ constexpr Scheduler kSchedulers[] = {
                     .mail = "-m abe -M {}",
                     .error = "-e {}",
                     .join = "-j oe",
-                    .spread = "-l place=scatter"},
+                    .spread = "-l place=scatter",
+                    .cpus = ":ncpus={}",
+                    .ranks = ":mpiprocs={}",
+                    .whole = "-l place=scatter:excl",
+                    .live = "-k doe"},
      .allocate = "qsub -I {}",
      .submit = "qsub",
      .enter_directory = "cd \"$PBS_O_WORKDIR\" || exit 1",
@@ -190,7 +199,8 @@ constexpr Scheduler kSchedulers[] = {
                     .reservation = "--reservation={}",
                     .exclude = "-x {}",
                     .mail = "--mail-type=BEGIN,END,FAIL --mail-user={}",
-                    .error = "-e {}"},
+                    .error = "-e {}",
+                    .in_folder = "slurm-%j"},
      .allocate = "salloc {}",
      .submit = "sbatch",
      .submit_options = "--parsable",
@@ -235,7 +245,8 @@ constexpr Scheduler kSchedulers[] = {
                     .array = "[{}]",
                     .reservation = "-U {}",
                     .mail = "-B -N -u {}",
-                    .error = "-e {}"},
+                    .error = "-e {}",
+                    .in_folder = "%J"},
      .allocate = "bsub {} -Is $SHELL",
      .submit = "bsub",
      .enter_directory = "cd \"$LS_SUBCWD\" || exit 1",
@@ -289,6 +300,7 @@ constexpr Scheduler kSchedulers[] = {
      .allocate = "qlogin {}",
      .submit = "qsub",
      .submit_options = "-terse",
+     .output_in = "{name}.o{id}",
      .cancel = "qdel",
      .first_host = "head -n 1 \"$PE_HOSTFILE\" | cut -d ' ' -f 1"},
 };

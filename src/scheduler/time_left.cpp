@@ -51,10 +51,10 @@ std::optional<long> parse_duration(std::string_view text) {
   return seconds;
 }
 
-// flux job timeleft: whole seconds, or "infinity".
+// flux job timeleft: whole seconds; without a limit UINT_MAX, or "infinity".
 std::optional<TimeLeft> flux_time_left(std::string_view text) {
   const std::string_view word = trim(text);
-  if (word == "infinity" || word == "inf") return TimeLeft{};
+  if (word == "4294967295" || word == "infinity" || word == "inf") return TimeLeft{};
   return left(parse_natural(word.substr(0, word.find('.'))));
 }
 
@@ -69,6 +69,7 @@ std::optional<TimeLeft> slurm_time_left(std::string_view text) {
 // resources_used.walltime is minutes old, so it counts only without those.
 std::optional<TimeLeft> pbs_time_left(std::string_view text) {
   const std::string limit = pbs_value(text, "Resource_List.walltime");
+  if (limit.empty() && !pbs_value(text, "job_state").empty()) return TimeLeft{};
   std::optional<long> seconds = parse_duration(limit);
   if (!seconds) seconds = parse_natural(limit);
   if (!seconds) return std::nullopt;

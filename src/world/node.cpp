@@ -230,7 +230,13 @@ Result<JobNode> find_node(const Request& request, const World& world, const Site
     const int first = granted.empty() ? site.batch.cpus : granted.front();
     node = settle_node(site.model, live, first, devices, how, diagnostics);
   }
-  if (live && !by_file) node.quota = cpu_quota(world, diagnostics);
+  if (live && !by_file) {
+    node.quota = cpu_quota(world, diagnostics);
+    if (!world.env.has("HPCLAUNCH_CPU_QUOTA"))
+      if (CpuQuota counted = counted_cpus(world, site, *live);
+          counted.cpus > 0 && (node.quota.cpus == 0 || counted.cpus < node.quota.cpus))
+        node.quota = std::move(counted);
+  }
   node.live = std::move(live);
   // CPUs of this machine that are not allowed may be another job's; reserved ones of a model are no
   // job's.

@@ -11,10 +11,12 @@
 
 namespace hpclaunch::job {
 
-/// Time of CPUs that control groups grant.
+/// CPUs that are granted by number alone.
 struct CpuQuota {
-  int cpus = 0;     ///< whole ones; 0: no limit
-  std::string why;  ///< "/sys/fs/cgroup/cpu.max: 200000 100000"
+  int cpus = 0;          ///< whole ones; 0: no limit
+  std::string why;       ///< "/sys/fs/cgroup/cpu.max: 200000 100000"
+  std::string by = {};   ///< "PBS"; "": control groups, which grant time
+  std::string fix = {};  ///< with it: the directive for whole nodes
 };
 
 struct JobNode {
@@ -38,6 +40,12 @@ Result<JobNode> find_node(const Request& request, const World& world, const Site
 
 /// HPCLAUNCH_CPU_QUOTA, else the smallest of this process's control group and all around it.
 CpuQuota cpu_quota(const World& world, Diagnostics& diagnostics);
+
+/// What the batch system says of a job that may have parts of nodes; "": it is not asked.
+std::string describe_job(const Request& request, const World& world, const Site& site);
+
+/// By BatchJob::said, where the job has a part of its nodes, the least on one of them, and may use all CPUs of `live`.
+CpuQuota counted_cpus(const World& world, const Site& site, const Topology& live);
 
 /// Devices that the batch system grants here.
 struct GrantedDevices {

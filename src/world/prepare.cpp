@@ -174,6 +174,8 @@ PlanInput planned_at(Site& site, JobNode job, const World& world, const ChosenLa
   input.whole_node = std::move(job.whole);
   input.cpu_quota = job.quota.cpus;
   input.cpu_quota_why = std::move(job.quota.why);
+  input.cpu_quota_by = std::move(job.quota.by);
+  input.cpu_quota_fix = std::move(job.quota.fix);
   if (!site.hosts.slots_are_cores || input.node.devices.empty())
     input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;
@@ -304,6 +306,7 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
   if (request.free) keep_free_hosts(request, others, *site);
   Result<ChosenStage> stage = find_stage(request, *site, *world);
   if (!stage) return stage.error();
+  site->batch.said = describe_job(request, *world, *site);
   std::optional<Result<Means>> found;
   const auto meanwhile = [&] {
     found.emplace(find_means(shared, *world, purpose, *site, stage->stage, diagnostics));

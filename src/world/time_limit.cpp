@@ -47,11 +47,9 @@ std::optional<long long> c_time(const std::string& text) {
 Result<AllocationEnd> ask_for_end(const BatchJob& batch, const World& world, long long now) {
   if (batch.scheduler == nullptr || batch.scheduler->ask_time_left.empty())
     return Error{ErrorKind::usage, "not in a job of a batch system that reports its end"};
-  std::vector<std::string> question;
-  for (const std::string_view word : batch.scheduler->ask_time_left)
-    question.emplace_back(word == "{job}" ? batch.id : word);
-  const std::string& name = question.front();
-  const Result<sys::Captured> text = ask_batch_system(question, world);
+  const std::string name(batch.scheduler->ask_time_left.front());
+  Result<sys::Captured> text = sys::Captured{0, batch.said, ""};
+  if (batch.said.empty()) text = ask_about_job(batch, world);
   if (!text) return text.error();
   const std::optional<TimeLeft> left = batch.scheduler->time_left(text->out);
   if (left && !left->seconds) return AllocationEnd{std::nullopt, name + ": no limit"};
@@ -59,15 +57,22 @@ Result<AllocationEnd> ask_for_end(const BatchJob& batch, const World& world, lon
                                         : left->since.empty() ? std::optional<long long>(now)
                                                               : c_time(left->since);
   if (!from)
-    return Error{
-        ErrorKind::invalid,
-        fmt::format("\"{}\" does not print the end of the job{}{}", fmt::join(question, " "),
-                    text->complaint().empty() ? "" : ": ", text->complaint())};
+    return Error{ErrorKind::invalid,
+                 fmt::format("\"{}\" does not print the end of the job{}{}",
+                             fmt::join(batch.scheduler->ask_time_left, " "),
+                             text->complaint().empty() ? "" : ": ", text->complaint())};
   const long long at = *from + *left->seconds;
   return AllocationEnd{at, fmt::format("{}: {} s left", name, at - now)};
 }
 
 }  // namespace
+
+Result<sys::Captured> ask_about_job(const BatchJob& batch, const World& world) {
+  std::vector<std::string> question;
+  for (const std::string_view word : batch.scheduler->ask_time_left)
+    question.emplace_back(word == "{job}" ? batch.id : word);
+  return ask_batch_system(std::move(question), world);
+}
 
 std::string utc(long long unix_time) {
   const auto seconds = static_cast<time_t>(unix_time);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "hpclaunch/scheduler.h"
+#include "hpclaunch/sys.h"
 #include "hpclaunch/world.h"
 
 namespace hpclaunch::job {
@@ -21,6 +22,9 @@ struct AllocationEnd {
   std::optional<long long> at;  ///< UNIX time; nullopt: no limit
   std::string source;           ///< "squeue: 3600 s left"
 };
+
+/// The answer to Scheduler::ask_time_left. Errors: as ask_batch_system.
+Result<sys::Captured> ask_about_job(const BatchJob& batch, const World& world);
 
 /// --ends-in, else the batch system's variable, else its command. Errors: `usage` when the end is unknown.
 Result<AllocationEnd> allocation_end(const std::string& ends_in, const World& world,

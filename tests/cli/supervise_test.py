@@ -287,6 +287,18 @@ class Notice(Test):
                 self.assertLess(abs(left - 3600), 120)
                 self.assertIn(program + ": 3600 s left", why)
 
+    def test_a_job_without_a_limit(self):
+        """The signal is never sent, and qstat is asked once for all that it says."""
+        for program, answer, env in (("qstat", "Job Id: 7\n    job_state = R\n    stime = Sat Nov 28 01:54:13 2026\n    exec_host = n1/0", {"PBS_JOBID": "7"}),
+                                     ("flux", "4294967295", {"FLUX_URI": "local:///x"})):
+            with self.subTest(program):
+                self.file("bin/" + program, "#!/bin/sh\necho \"$*\" >> %s/calls\ncat <<'X'\n%s\nX\n" % (self.folder, answer), 0o755)
+                done = self.ok(hpclaunch("run", "--profile", "none", "-n", "1", "--launcher", "local", "-N", "1", "--signal", "USR1@60", "--", "/bin/true",
+                                         env=clean_env(PATH=self.folder + "/bin:/usr/bin:/bin", **env)))
+                self.has(done, "the allocation has no time limit (%s: no limit)" % program, "[signal-never]")
+        with open(self.folder + "/calls") as file:
+            self.assertEqual(file.read().splitlines().count("-f 7"), 1)
+
 
 if __name__ == "__main__":
     support.main()

@@ -72,3 +72,19 @@ TEST_CASE("what was typed is stronger than a quota, and one that limits nothing 
   in.node.allowed = *CpuSet::parse("2-5");
   CHECK(with_quota(in).via == BindVia::launcher);
 }
+
+TEST_CASE("CPUs that a batch system counts leave ranks unbound and say so", "[plan][quota]") {
+  PlanInput in = test::job_on(test::even_machine(2, 1, 8), 1);
+  in.cpu_quota = 2;
+  in.cpu_quota_why = "exec_host=pn1/0*2, place=free";
+  in.cpu_quota_by = "PBS";
+  in.cpu_quota_fix = "-l place=scatter:excl";
+  asked(in).ranks_per_node = 2;
+  asked(in).cores_per_rank = 1;
+  const Found found = with_quota(in);
+  CHECK(found.cores == std::vector<int>{1, 1});
+  CHECK(found.via == BindVia::none);
+  CHECK(found.report ==
+        "PBS grants 2 of 16 CPUs on each node, and which ones is not known (exec_host=pn1/0*2, "
+        "place=free): 2 threads on each node, ranks are not bound");
+}

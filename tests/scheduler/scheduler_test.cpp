@@ -224,6 +224,7 @@ TEST_CASE("what batch systems print", "[scheduler]") {
   CHECK(left("flux", "3599\n")->seconds == 3599);
   CHECK(left("flux", "3599.25\n")->seconds == 3599);
   CHECK_FALSE(left("flux", "infinity\n")->seconds);
+  CHECK_FALSE(left("flux", "4294967295\n")->seconds);
   CHECK_FALSE(left("flux", "flux-job: ERROR: no job"));
   CHECK(left("lsf", "1:05 L\n")->seconds == 3900);
   CHECK_FALSE(left("lsf", "-\n")->seconds);
@@ -248,4 +249,7 @@ TEST_CASE("qstat -f: the start and the limit", "[scheduler]") {
   CHECK_FALSE(left("pbs", head));
   CHECK_FALSE(left("pbs", "    stime = " + start + "\n"));
   CHECK_FALSE(left("pbs", "qstat: Unknown Job Id 12\n"));
+  REQUIRE(left("pbs", "Job Id: 12.server\n    job_state = R\n    stime = " + start + "\n"));
+  CHECK_FALSE(
+      left("pbs", "Job Id: 12.server\n    job_state = R\n    stime = " + start + "\n")->seconds);
 }

@@ -1,0 +1,69 @@
+// Jobs with some CPUs of a node where nothing confines them: the batch system says how many, and not which.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "hpclaunch/launch.h"
+#include "world/node.h"
+#include "world/time_limit.h"
+
+namespace hpclaunch::job {
+
+namespace {
+
+// By the profile, no job has a part of a node.
+bool has_whole_nodes(const Site& site) {
+  return site.model != nullptr && !site.model->share &&
+         std::ranges::none_of(site.profile()->job.queues,
+                              [](const Queue& queue) { return queue.share.has_value(); });
+}
+
+// As the batch system counts CPUs; where it does not answer, at least by cores.
+NodeShare ask_about_node(const Scheduler& system, const std::string& host, const World& world,
+                         const Topology& node) {
+  std::vector<std::string> question;
+  for (const std::string_view word : system.ask_node)
+    question.emplace_back(word == "{host}" ? host : word);
+  NodeShare share;
+  const Result<sys::Captured> answer = ask_batch_system(std::move(question), world);
+  if (answer && answer->status == 0) share = system.node(answer->out);
+  if (share.cpus == 0) share.cpus = static_cast<int>(node.cores.size());
+  return share;
+}
+
+}  // namespace
+
+std::string describe_job(const Request& request, const World& world, const Site& site) {
+  const Scheduler* system = site.batch.scheduler;
+  if (system == nullptr || system->grants == nullptr || world.made_up() ||
+      site.facts.invented_hosts || !request.topology.empty() ||
+      !is_here(site.hosts.names.front(), world) || has_whole_nodes(site))
+    return "";
+  const Result<sys::Captured> answer = ask_about_job(site.batch, world);
+  return answer && answer->status == 0 ? answer->out : "";
+}
+
+CpuQuota counted_cpus(const World& world, const Site& site, const Topology& live) {
+  const CpuSet whole = live.all_pus();
+  if (site.batch.said.empty() || !live.allowed.contains(whole)) return {};
+  const Scheduler& system = *site.batch.scheduler;
+  const std::optional<JobGrants> grants = system.grants(site.batch.said);
+  if (!grants || grants->whole) return {};
+  std::map<std::string, int> counts;
+  for (const auto& [host, cpus] : grants->cpus) counts[std::string(short_host(host))] += cpus;
+  int least = CpuSet::kCapacity;
+  for (const std::string& host : site.hosts.names) {
+    const auto found = counts.find(std::string(short_host(host)));
+    if (found == counts.end()) return {};
+    least = std::min(least, std::max(found->second, 1));
+  }
+  const std::string here(short_host(site.hosts.names.front()));
+  const NodeShare node = ask_about_node(system, here, world, live);
+  if (node.exclusive || least >= node.cpus) return {};
+  const int threads = std::max(whole.count() / node.cpus, 1);  // of what it counts as a CPU
+  return {least * threads, grants->why, std::string(system.title),
+          std::string(system.directives.whole)};
+}
+
+}  // namespace hpclaunch::job
