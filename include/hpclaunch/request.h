@@ -56,6 +56,7 @@ struct JobOptions {
   std::string filesystems;
   std::string constraint;
   int devices = 0;                         ///< on each node
+  int cpus = 0, ranks = 0;                 ///< of each node, where a part of it will do
   std::string memory;                      ///< of each node: "124G"
   std::string dependency, array, exclude;  ///< in the system's own words
   std::string reservation;                 ///< its name

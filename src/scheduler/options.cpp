@@ -41,12 +41,24 @@ std::string_view option_of(const Wanted& one) {
   return one.directive.substr(0, one.directive.find('='));
 }
 
+// "-l select" of "-lselect=2:ngpus=1"; "" where it is none.
+std::string resource_of(std::string_view directive) {
+  if (!directive.starts_with("-l")) return "";
+  const std::string_view name = trim(directive.substr(2));
+  return std::string(name.substr(0, name.find('=')));
+}
+
 std::string minutes_of(long seconds, const char* form) {
   const long minutes = (seconds + 59) / 60;
   return fmt::format(fmt::runtime(form), minutes, minutes / 60, minutes % 60);
 }
 
 }  // namespace
+
+bool is_same_resource(std::string_view one, std::string_view other) {
+  const std::string name = resource_of(one);
+  return !name.empty() && name == resource_of(other);
+}
 
 std::string clock_text(long seconds) {
   return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -60,7 +72,9 @@ Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
   const Directives& known = scheduler.directives;
   const std::string own_queue =
       options.queue_option.empty() ? std::string(known.queue) : options.queue_option + " {}";
-  const std::string devices = options.devices > 0 ? std::to_string(options.devices) : "";
+  const auto number = [](int count, std::string_view directive = "-") {
+    return count > 0 && !directive.empty() ? std::to_string(count) : std::string();
+  };
   const bool slots = known.nodes.empty();  // it counts them, not nodes
   std::vector<Wanted> all = {
       {"--nodes", known.nodes, slots && options.nodes == 1 ? "" : std::to_string(options.nodes)},
@@ -72,7 +86,9 @@ Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
       {"--name", known.name, options.name},
       {"--output", known.output, options.output},
       {"--error", known.error, options.error},
-      {"--gpus", known.devices, devices},
+      {"--gpus", known.devices, number(options.devices)},
+      {"--cpus-per-rank", known.cpus, number(options.cpus, known.cpus)},
+      {"--ranks-per-node", known.ranks, number(options.ranks, known.ranks)},
       {"--mem", known.memory, options.memory},
       {"--dependency", known.dependency, options.dependency},
       {"--array", known.array, options.array},
@@ -120,6 +136,9 @@ Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
           ErrorKind::usage,
           fmt::format("--batch \"{}\" is not an option of {}", shown(one), scheduler.title),
           "write it as in a script of yours: --batch=--comment=mine"};
+  // Of two of one resource qsub takes the first.
+  for (const std::string& one : options.batch)
+    std::erase_if(made, [&](const std::string& other) { return is_same_resource(one, other); });
   std::ranges::copy(options.batch, std::back_inserter(made));
   return made;
 }

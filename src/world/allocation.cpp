@@ -37,6 +37,8 @@ std::string how_to_get_one(const Scheduler& system, const Request& request,
   }
   std::vector<std::string> words;
   if (const auto known = job_directives(system, options)) words = *known;
+  if (profile == nullptr && !system.directives.whole.empty())
+    words.emplace_back(system.directives.whole);
   for (const std::string& option : rules)
     if (std::ranges::count(words, option) == 0) words.push_back(option);
   const std::string line = fmt::format(fmt::runtime(system.allocate), fmt::join(words, " "));

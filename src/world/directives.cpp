@@ -12,12 +12,14 @@ namespace hpclaunch::job {
 
 namespace {
 
-// "--mem=0", "-l select=2", "-q debug"
+// "--mem=0", "-l select=2", "-lselect=2", "-q debug"
 GivenOption option_of(const std::string& directive) {
-  const bool resource = directive.starts_with("-l ");
+  const bool resource = directive.starts_with("-l") && directive.find('=') != directive.npos;
   const std::size_t end =
       std::min(directive.find('='), resource ? directive.npos : directive.find(' '));
-  return {directive.substr(0, end), end < directive.size() ? directive.substr(end + 1) : ""};
+  std::string name = directive.substr(0, end);
+  if (resource) name = fmt::format("-l {}", trim(std::string_view(name).substr(2)));
+  return {std::move(name), end < directive.size() ? directive.substr(end + 1) : ""};
 }
 
 std::optional<BrokenRelation> broken_directive(std::string_view system,
@@ -52,6 +54,53 @@ Status check_directives(const Scheduler& system, const std::vector<std::string>&
                            system.submit.substr(0, system.submit.find(' ')), first,
                            directives[broken->second]),
                "omit one of them"};
+}
+
+// A part is what --cpus-per-rank or --gpus names. Ranks of the fullest node count.
+std::vector<std::string> node_directives(const Scheduler& system, const Request& request,
+                                         JobOptions& options, Diagnostics& diagnostics) {
+  const Directives& known = system.directives;
+  const int nodes = options.nodes;
+  const std::string_view spread = nodes > 1 ? known.spread : std::string_view();
+  const int typed =
+      request.ranks_per_node.value_or((request.ranks.value_or(0) + nodes - 1) / nodes);
+  const int ranks = typed > 0 ? typed : options.devices;
+  const bool part = ranks > 0 && (request.cores_per_rank || options.devices > 0);
+  std::vector<std::string> made;
+  if (known.whole.empty() || part) {
+    if (!spread.empty()) made.emplace_back(spread);
+  } else {
+    made.emplace_back(known.whole);
+  }
+  std::erase_if(made, [&](const std::string& one) {
+    return std::ranges::any_of(
+        options.batch, [&](const std::string& other) { return is_same_resource(one, other); });
+  });
+  if (!part || known.cpus.empty()) return made;
+  options.cpus = ranks * request.cores_per_rank.value_or(1);
+  options.ranks = ranks;
+  if (!request.cores_per_rank)
+    diagnostics.push_back({"cpus-default", Severity::note,
+                           fmt::format("the job gets {} of each node, one for each rank",
+                                       counted(options.cpus, "CPU")),
+                           "--cpus-per-rank N"});
+  return made;
+}
+
+Status name_in_directory(const Scheduler& system, const char* option, const World& world,
+                         std::string& file) {
+  if (file.empty() || (!file.ends_with('/') && !world.is_directory(world.absolute(file))))
+    return Done{};
+  const std::string_view name = system.directives.in_folder;
+  if (name.empty() && system.output_in.empty())
+    return Error{
+        ErrorKind::usage,
+        fmt::format("{} {}: a directory, and {} takes a file", option, shown(file), system.title),
+        fmt::format("{} {}{}out.txt", option, shown(file), file.ends_with('/') ? "" : "/")};
+  if (!file.ends_with('/')) file += '/';
+  if (!name.empty())
+    file += fmt::format("{}.{}", name, std::string_view(option) == "--error" ? "err" : "out");
+  return Done{};
 }
 
 }  // namespace hpclaunch::job

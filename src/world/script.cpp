@@ -234,7 +234,11 @@ Status choose_options(const BatchRequest& wanted, const EnvSnapshot& env, Purpos
 }
 
 // Rules first: of two equal options the later one counts.
-Status make_directives(Draft& draft) {
+Status make_directives(const Request& request, const World& world, Draft& draft) {
+  for (const auto& [option, file] :
+       {std::pair{"--output", &draft.options.output}, std::pair{"--error", &draft.options.error}})
+    if (const Status named = name_in_directory(*draft.system, option, world, *file); !named)
+      return named.error();
   const Directives& known = draft.system->directives;
   const std::string_view memory = known.memory.substr(0, known.memory.find('{'));
   if (draft.prepared)
@@ -250,13 +254,20 @@ Status make_directives(Draft& draft) {
       else if (!why.empty())
         draft.reasons.emplace_back(directive, why);
     }
+  std::vector<std::string> nodes;
+  if (draft.profile() == nullptr)
+    nodes = node_directives(*draft.system, request, draft.options, draft.diagnostics);
   Result<std::vector<std::string>> own = job_directives(*draft.system, draft.options);
   if (!own) return own.error();
   if (!known.always.empty()) own->emplace_back(known.always);
   if (!known.join.empty() && draft.options.error.empty()) own->emplace_back(known.join);
-  if (!known.spread.empty() && draft.profile() == nullptr && draft.options.nodes > 1)
-    own->emplace_back(known.spread);
+  std::ranges::copy(nodes, std::back_inserter(*own));
   std::ranges::copy(*own, std::back_inserter(draft.directives));
+  const std::string_view option = known.live.substr(0, known.live.find(' '));
+  if (!option.empty() && std::ranges::none_of(draft.directives, [&](const std::string& one) {
+        return one.starts_with(option);
+      }))
+    draft.directives.emplace_back(known.live);
   for (const std::string& directive : draft.directives)
     if (directive != render::printable(directive))
       return Error{
@@ -370,7 +381,7 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
   if (const Status chosen = choose_options(wanted, env, purpose, draft); !chosen)
     return chosen.error();
   if (draft.options.name.empty()) draft.options.name = job_name(request.command);
-  if (const Status made = make_directives(draft); !made) return made.error();
+  if (const Status made = make_directives(request, world, draft); !made) return made.error();
   BatchScript script;
   script.text = heading(draft, wanted);
   for (const std::string& one : draft.directives)

@@ -200,7 +200,7 @@ class Options(Written):
     OPTIONS = (("--gpus", "2"), ("--mem", "64G"), ("--dependency", "afterok:12"), ("--array", "1-4"), ("--reservation", "R5"), ("--exclude", "n1"), ("--mail", "a@b.org"), ("--error", "err.txt"))
     WANTED = {
         "slurm": ["--gpus-per-node=2", "--mem=64G", "-d afterok:12", "-a 1-4", "--reservation=R5", "-x n1", "--mail-type=BEGIN,END,FAIL --mail-user=a@b.org", "-e err.txt"],
-        "pbs": ["-l select=2:ngpus=2", "-l select=2:mem=64GB", "-W depend=afterok:12", "-J 1-4", "-q R5", None, "-m abe -M a@b.org", "-e err.txt"],
+        "pbs": ["-l select=2:ngpus=2:ncpus=2:mpiprocs=2", "-l select=2:mem=64GB", "-W depend=afterok:12", "-J 1-4", "-q R5", None, "-m abe -M a@b.org", "-e err.txt"],
         "flux": ["-g 2", None, "--dependency=afterok:12", None, None, "--requires=-host:n1", None, "--error=err.txt"],
         "lsf": ["-gpu num=2", '-R "rusage[mem=64GB]"', "-w afterok:12", '-J "train[1-4]"', "-U R5", None, "-B -N -u a@b.org", "-e err.txt"],
         "cobalt": [None, None, "--dependencies=afterok:12", None, None, None, "-M a@b.org", "-e err.txt"],
@@ -228,6 +228,34 @@ class Options(Written):
             self.assertIn("#SBATCH %s\n" % wanted, text)
         self.lint("all.sh", text)
         self.assertIn("#PBS -l select=2:system=polaris:mem=64GB\n", self.script("--profile", "polaris", "-N", "2", "--mem", "64G"))
+
+    def test_nodes_of_pbs_that_are_not_known(self):
+        """select=N alone is one CPU of each node."""
+        for words, select, place in ((["-N", "2", "--ppn", "2", "--cpus-per-rank", "1"], "select=2:ncpus=2:mpiprocs=2", "place=scatter"),
+                                     (["-N", "2", "-n", "3", "--cpus-per-rank", "4"], "select=2:ncpus=8:mpiprocs=2", "place=scatter"),
+                                     (["--ppn", "3", "--cpus-per-rank", "1", "--gpus", "2"], "select=1:ngpus=2:ncpus=3:mpiprocs=3", None),
+                                     (["-N", "3", "--gpus", "1"], "select=3:ngpus=1:ncpus=1:mpiprocs=1", "place=scatter"),
+                                     (["-n", "4", "--cpus-per-rank", "2", "--constraint", "arch=x"], "select=1:arch=x:ncpus=8:mpiprocs=4", None),
+                                     (["-N", "2", "--ppn", "2"], "select=2", "place=scatter:excl"), (["--cpus-per-rank", "2"], "select=1", "place=scatter:excl"),
+                                     ([], "select=1", "place=scatter:excl"), (["-N", "2", "--batch=-l place=pack"], "select=2", "place=pack"),
+                                     (["-N", "2", "--batch=-lselect=4:x=1"], None, "place=scatter:excl")):
+            with self.subTest(words):
+                got = self.directives(self.script("--profile", "none", "--scheduler", "pbs", *words))
+                self.assertEqual([one for one in got if one.startswith("-l select")], ["-l " + select] if select else [])
+                self.assertEqual([one for one in got if one.startswith("-l place")], ["-l " + place] if place else [])
+                self.assertIn("-k doe", got)
+        self.assertNotIn("-k doe", self.directives(self.script("--profile", "none", "--scheduler", "pbs", "--batch=-k oe")))
+        self.assertIn("cpus-default", self.ok(hpclaunch("script", "--scheduler", "pbs", "--gpus", "1", "--", "true", env=HERE)).err)
+
+    def test_a_directory_for_the_output(self):
+        folder = self.file("logs/x", "")[:-2]
+        for system, out, err in (("pbs", "logs/", "logs/"), ("slurm", "logs/slurm-%j.out", "logs/slurm-%j.err"), ("flux", "logs/flux-{{id}}.out", "logs/flux-{{id}}.err"),
+                                 ("lsf", "logs/%J.out", "logs/%J.err"), ("sge", "logs/", "logs/")):
+            for given in folder, folder + "/":
+                got = self.directives(self.script("--profile", "none", "--scheduler", system, "--output", given, "--error", given))
+                for wanted in out, err:
+                    self.assertTrue([one for one in got if one.endswith(folder[:-4] + wanted)], [system, wanted, got])
+        self.refused(2, "script", "--scheduler", "cobalt", "--output", folder, "--", "true", env=HERE, says=["a directory, and Cobalt takes a file", "--output %s/out.txt" % folder])
 
     def test_errors_have_a_file_or_are_joined(self):
         for system, join in (("pbs", "-j oe"), ("sge", "-j y")):
