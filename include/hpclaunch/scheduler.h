@@ -137,7 +137,8 @@ struct OwnVariable {
   std::string_view same_as = {};  ///< only where it has the value of this one: "NCPUS"; "": any
   std::string_view beside =
       {};  ///< only where one of these is set: "SLURM_JOB_GPUS SLURM_STEP_GPUS"
-  std::string_view value = {};  ///< only with this value: "PCI_BUS_ID"
+  std::string_view value = {};   ///< only with this value: "PCI_BUS_ID"
+  std::string_view unless = {};  ///< not where the job asked for it by this resource: "ompthreads"
   bool devices = false;  ///< a list of devices: only with as many as the job is known to have
 };
 
@@ -235,6 +236,9 @@ BatchJob find_batch(const EnvSnapshot& env);
 /// Why a variable of `env` is the batch system's, by name: "PBS sets it to NCPUS". What the user exports over such a value
 /// with the same text cannot be told from it.
 std::map<std::string, std::string> set_by_batch(const BatchJob& job, const EnvSnapshot& env);
+
+/// True where the description of a job (qstat -f) has a resource that it asked for: "ompthreads".
+bool asked_for(std::string_view description, std::string_view resource);
 
 /// True when the environment, or a command that it names, gives the hosts of such a job.
 bool names_hosts(const Scheduler& scheduler, const EnvSnapshot& env);

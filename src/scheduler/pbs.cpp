@@ -37,6 +37,12 @@ std::optional<JobGrants> pbs_grants(std::string_view text) {
   return grants;
 }
 
+bool asked_for(std::string_view description, std::string_view resource) {
+  const std::string select = pbs_value(description, "Resource_List.select");
+  return select.find(":" + std::string(resource) + "=") != select.npos ||
+         !pbs_value(description, "Resource_List." + std::string(resource)).empty();
+}
+
 // A host may be several virtual nodes.
 NodeShare pbs_node(std::string_view text) {
   NodeShare node;

@@ -63,7 +63,8 @@ constexpr SubmitHint kSlurmHints[] = {
     {"Requested time limit is invalid", "a shorter time: -t"}};
 
 // PBS: mom sets both to ompthreads, else to ncpus, of the first chunk (start_exec.c; PBS Professional User's Guide).
-constexpr OwnVariable kPbsOwn[] = {{.name = "OMP_NUM_THREADS", .same_as = "NCPUS"}};
+constexpr OwnVariable kPbsOwn[] = {
+    {.name = "OMP_NUM_THREADS", .same_as = "NCPUS", .unless = "ompthreads"}};
 // flux-environment(7) and flux-shell's gpubind: of the initial program of an instance too.
 constexpr OwnVariable kFluxOwn[] = {{.name = "CUDA_VISIBLE_DEVICES", .devices = true},
                                     {.name = "CUDA_DEVICE_ORDER", .value = "PCI_BUS_ID"}};

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "hpclaunch/launch.h"
+#include "hpclaunch/text.h"
 #include "world/node.h"
 #include "world/time_limit.h"
 
@@ -32,6 +33,12 @@ NodeShare ask_about_node(const Scheduler& system, const std::string& host, const
   return share;
 }
 
+// "" where the batch system does not answer.
+std::string description(const BatchJob& batch, const World& world) {
+  const Result<sys::Captured> answer = ask_about_job(batch, world);
+  return answer && answer->status == 0 ? answer->out : "";
+}
+
 }  // namespace
 
 std::string describe_job(const Request& request, const World& world, const Site& site) {
@@ -40,8 +47,7 @@ std::string describe_job(const Request& request, const World& world, const Site&
       site.facts.invented_hosts || !request.topology.empty() ||
       !is_here(site.hosts.names.front(), world) || has_whole_nodes(site))
     return "";
-  const Result<sys::Captured> answer = ask_about_job(site.batch, world);
-  return answer && answer->status == 0 ? answer->out : "";
+  return description(site.batch, world);
 }
 
 CpuQuota counted_cpus(const World& world, const Site& site, const Topology& live) {
@@ -64,6 +70,23 @@ CpuQuota counted_cpus(const World& world, const Site& site, const Topology& live
   const int threads = std::max(whole.count() / node.cpus, 1);  // of what it counts as a CPU
   return {least * threads, grants->why, std::string(system.title),
           std::string(system.directives.whole)};
+}
+
+std::map<std::string, std::string> set_by_job(const World& world, const Site& site,
+                                              const Topology& node) {
+  std::map<std::string, std::string> found = set_by_batch(site.batch, world.env);
+  if (site.batch.scheduler == nullptr || world.made_up()) return found;
+  for (const OwnVariable& one : site.batch.scheduler->own_variables) {
+    const auto entry = found.find(std::string(one.name));
+    if (one.unless.empty() || entry == found.end()) continue;
+    // As many as the node has is what a job gets that asks for nothing.
+    const std::optional<long> value = parse_natural(world.env.get(one.name));
+    if (value && *value >= node.all_pus().count()) continue;
+    const std::string text =
+        site.batch.said.empty() ? description(site.batch, world) : site.batch.said;
+    if (asked_for(text, one.unless)) found.erase(entry);
+  }
+  return found;
 }
 
 }  // namespace hpclaunch::job

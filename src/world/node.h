@@ -2,6 +2,7 @@
 // The node that is planned for: a file, the profile's model or this machine, and what is granted of
 // it.
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,10 @@ std::string describe_job(const Request& request, const World& world, const Site&
 
 /// By BatchJob::said, where the job has a part of its nodes, the least on one of them, and may use all CPUs of `live`.
 CpuQuota counted_cpus(const World& world, const Site& site, const Topology& live);
+
+/// As set_by_batch, without what the job asked for. `node`: where as many are no sign of that.
+std::map<std::string, std::string> set_by_job(const World& world, const Site& site,
+                                              const Topology& node);
 
 /// Devices that the batch system grants here.
 struct GrantedDevices {

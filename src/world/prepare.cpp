@@ -325,7 +325,7 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
   means->input =
       planned_at(*site, *std::move(node), *world, means->launcher, std::move(means->input));
   means->input.env = staged_environment(world->env, stage->stage);
-  means->input.of_batch = set_by_batch(site->batch, world->env);
+  means->input.of_batch = set_by_job(*world, *site, means->input.node);
   if (const Status part = ask_for_part(world->made_up(), means->input); !part) return part.error();
   means->site = *std::move(site);
   Result<Made> made = complete_beside(others, *means);

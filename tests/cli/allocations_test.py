@@ -78,6 +78,22 @@ class Pbs(Job):
         self.assertEqual(self.plan("-n", "1", env=env, launcher="local")["hosts"], [HOST])
 
 
+    def test_threads_that_pbs_sets(self):
+        """OMP_NUM_THREADS is NCPUS in every job, the user's where the job asked for ompthreads."""
+        select, counts = "2:ncpus=8", {}
+        for name, ncpus, asked in (("alike", "8", ""), ("asked", "8", ":ompthreads=8"), ("whole", "80", ":ompthreads=80"), ("silent", "8", None)):
+            text = "echo \"$*\" >> %s/calls\n" % self.folder
+            text += "exit 1" if asked is None else "printf 'Job Id: 1.server\\n    job_state = R\\n    Resource_List.select = %s%s\\n'" % (select, asked)
+            self.file("bin/qstat", "#!/bin/sh\n%s\n" % text, 0o755)
+            env = self.pbs("n1\nn2\n", NCPUS=ncpus, OMP_NUM_THREADS=ncpus)
+            setting, = [one for one in self.plan("--ppn", "4", env=env)["env"] if one["name"] == "OMP_NUM_THREADS"]
+            counts[name] = setting["history"][-1]["value"], [one["layer"] for one in setting["history"]]
+        self.assertEqual(counts, {"alike": ("20", ["batch system", "builtin"]), "asked": ("8", ["builtin", "environment"]),
+                                  "whole": ("20", ["batch system", "builtin"]), "silent": ("20", ["batch system", "builtin"])})
+        with open(self.folder + "/calls") as file:
+            self.assertEqual(file.read().splitlines(), ["-f 1.server"] * 3)
+
+
 class Lsf(Job):
     def test_three_ways_to_name_hosts(self):
         path = self.file("djob", "h1\nh1\nh2\nh2\n")

@@ -154,6 +154,15 @@ TEST_CASE("what a batch system sets by itself is not the user's", "[scheduler]")
   }
 }
 
+TEST_CASE("a resource that a PBS job asked for", "[scheduler]") {
+  const std::string head = "Job Id: 1.s\n    job_state = R\n";
+  CHECK(asked_for(head + "    Resource_List.select = 2:ncpus=64:ompthreads=8\n", "ompthreads"));
+  CHECK(asked_for(head + "    Resource_List.select = 2:ncpus=64:ompth\n\treads=8\n", "ompthreads"));
+  CHECK(asked_for(head + "    Resource_List.ompthreads = 8\n", "ompthreads"));
+  CHECK_FALSE(asked_for(head + "    Resource_List.select = 2:ncpus=64\n", "ompthreads"));
+  CHECK_FALSE(asked_for("", "ompthreads"));
+}
+
 TEST_CASE("hosts and slots, one list each", "[scheduler]") {
   const auto pbs = hosts_of("pbs", {}, "n1\nn1\nn2\n");
   REQUIRE(pbs);
