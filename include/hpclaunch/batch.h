@@ -1,5 +1,6 @@
 #pragma once
 // Batch scripts.
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct BatchRequest {
 
 struct BatchScript {
   std::string text;
+  std::size_t body = 0;  ///< where its lines after the directives begin in `text`
   const Scheduler* scheduler = nullptr;
   std::string name;           ///< of the job
   std::string output, error;  ///< as the batch system was told; "" for its own choice

@@ -128,7 +128,8 @@ std::optional<JobState> pbs_state(std::string_view text) {
   const std::string path = pbs_value(text, "Output_Path");  // "host:/path"
   job.output = path.substr(std::min(path.find('/'), path.size()));
   job.never = job.phase == waiting && job.why.starts_with("Can Never Run");
-  const std::string code = pbs_value(text, "Exit_status");  // also while the output is copied
+  const bool over = job.phase == ended || letter == "E";  // arrays have one while they run
+  const std::string code = over ? pbs_value(text, "Exit_status") : "";
   if (const auto exit = number(code)) {
     if (*exit < 0) job.why = fmt::format("Exit_status {}: {}", *exit, job.why);
     if (*exit >= 0) job.status = shell_status(*exit > 255 ? 128 + *exit - 256 : *exit);

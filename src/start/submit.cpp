@@ -269,10 +269,11 @@ class Follower {
     return 128 + signal;
   }
 
+  bool seen() const { return std::ranges::any_of(outputs_, &sys::GrowingFile::seen); }
+
   // The last output may come after the end: from the node's disk, or through a file system's cache.
   Result<int> end() {
     constexpr int kLooks = 10;
-    const auto seen = [&] { return std::ranges::any_of(outputs_, &sys::GrowingFile::seen); };
     for (int look = 0; look < kLooks && !outputs_.empty(); ++look) {
       grown_ = 0;
       if (!show_output()) return left(SIGPIPE);
@@ -291,18 +292,17 @@ class Follower {
   Result<int> ending() {
     const bool forgotten = forgotten_ > 0;
     std::optional<int> status = state_ ? state_->status : std::nullopt;
-    std::string text = forgotten ? "ended" : shown_;
-    if (const auto told = last_line(tail_, status_line(id_)); !status && told)
-      if (const auto number = parse_natural(*told, 255)) status = static_cast<int>(*number);
+    const std::string text = forgotten ? "ended" : shown_;
     if (const auto why = last_line(tail_, std::string(system_.killed)); !status && why)
       return said(fmt::format("{}, {}", text, *why), 1);
+    if (const auto told = last_line(tail_, status_line(id_)); !status && told)
+      if (const auto number = parse_natural(*told, 255)) status = static_cast<int>(*number);
     if (status) return said(fmt::format("{}, exit status {}", text, *status), *status);
     if (!forgotten) return said(text, 1);
-    return Error{
-        ErrorKind::system,
-        fmt::format("job {} has ended; status unknown: {} does not know the job any more", id_,
-                    system_.title),
-        outputs_.empty() ? question_to_type() : "tail " + quote_sh(outputs_.front().path())};
+    return Error{ErrorKind::system,
+                 fmt::format("job {} has ended; status unknown: {} does not know the job any more",
+                             id_, system_.title),
+                 seen() ? "tail " + quote_sh(outputs_.front().path()) : question_to_type()};
   }
 
   int said(const std::string& text, int status) {
@@ -351,12 +351,12 @@ std::string followed(const BatchScript& script) {
   const Scheduler& system = *script.scheduler;
   if (!system.forgets) return script.text;
   const std::string id = fmt::format("${}", system.job_variable);
-  return script.text + fmt::format(
-                           "\n# For submit --follow: {} may forget the job at its end.\n"
-                           "status=$?\n"
-                           "echo \"{}$status\"\n"
-                           "exit \"$status\"\n",
-                           system.title, status_line(id));
+  std::string text = script.text;
+  return text.insert(script.body,
+                     fmt::format("\n# For submit --follow: {} may forget the job at its end.\n"
+                                 "trap 'echo \"{}$?\"' EXIT\n"
+                                 "trap 'exit 143' TERM\n",
+                                 system.title, status_line(id)));
 }
 
 Result<std::string> submit(const BatchScript& script, const EnvSnapshot& env) {

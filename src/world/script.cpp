@@ -386,6 +386,7 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
   script.text = heading(draft, wanted);
   for (const std::string& one : draft.directives)
     script.text += fmt::format("{}{}\n", draft.system->directives.sentinel, one);
+  script.body = script.text.size();
   script.text += body(draft, request, wanted, world);
   script.scheduler = draft.system;
   script.name = draft.options.name;

@@ -74,9 +74,8 @@ class Submit(Test):
 
 SAYS = '''
 # For submit --follow: PBS may forget the job at its end.
-status=$?
-echo "hpclaunch: job $PBS_JOBID: exit status $status"
-exit "$status"
+trap 'echo "hpclaunch: job $PBS_JOBID: exit status $?"' EXIT
+trap 'exit 143' TERM
 '''
 GONE = {"state": None}
 AWAY = {"failure": "qstat: cannot connect to server virt-pbs (errno=15010)", "status": 255}
@@ -108,7 +107,8 @@ class HandIn(Submit):
             for own in (["--dry-run"], ["--follow", "--dry-run"]):
                 for at in 0, options:
                     done = self.ok(hpclaunch("submit", *words[:at], *own, *words[at:], *program, env=self.env, cwd=self.folder))
-                    self.assertEqual([done.out, done.err], [script.out + (SAYS if "polaris" in words and "--follow" in own else ""), script.err])
+                    says = "polaris" in words and "--follow" in own
+                    self.assertEqual([done.out, done.err], [script.out.replace('\n\ncd "', "\n" + SAYS + '\ncd "') if says else script.out, script.err])
         self.refused(125, "submit", "--dry-run", "--profile", "aurora", "--ppn", "999", "--", "true", env=self.env)
         self.assertFalse(os.path.exists(os.path.join(self.state, "calls")))
 
@@ -190,22 +190,33 @@ class Follow(Submit):
         """The default: qstat -x has nothing, qstat -f forgets the job at its end; the script says how it ended."""
         says = "echo out > {0}; echo 'hpclaunch: job 123.virt-pbs: exit status %d' >> {0}".format(self.output)
         for steps, status in (((self.job("Q"), self.job("R"), self.job("R", says % 7), GONE), 7), ((self.job("R", says % 0), GONE), 0),
-                              ((self.job("E", "true", Exit_status=4), GONE), 4), ((self.job("E", "true", Exit_status=271), GONE), 143)):
+                              ((self.job("E", "true", Exit_status=4), GONE), 4), ((self.job("B", Exit_status=0), self.job("R", says % 6, Exit_status=0), GONE), 6), ((self.job("E", "true", Exit_status=271), GONE), 143)):
             self.pbs(*steps, history=False)
             done = self.submit("pbs", "--follow", status=status)
             self.has(done, "job 123.virt-pbs: ended, exit status %d\n" % status)
             self.assertEqual(self.calls().count("qstat -x -f 123.virt-pbs"), 1)
         with open(os.path.join(self.state, "script")) as file:
             script = file.read()
-        self.assertTrue(script.endswith(SAYS), script)
+        self.assertIn(SAYS, script)
+
+    def run_script(self, *program, folder=None, until=None):
+        """(status, output) of the script that submit --follow hands in, as bash runs it; TERM to all of the job once it prints `until`."""
+        self.pbs(GONE, history=False)
+        self.ok(hpclaunch("submit", "--scheduler", "pbs", "-t", "1h", "--follow", "--launcher", "local", "--", *program, env=self.env, cwd=self.folder), 125)
+        job = subprocess.Popen(["/bin/bash", os.path.join(self.state, "script")], env=dict(self.env, PBS_O_WORKDIR=folder or self.folder, PBS_JOBID="123.virt-pbs"),
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/", start_new_session=True)
+        if until:
+            self.assertEqual(job.stdout.readline(), until)
+            os.killpg(job.pid, signal.SIGTERM)
+        out = job.communicate(timeout=LIMIT)[0].decode()
+        return job.returncode, out
 
     def test_a_script_says_how_it_ended(self):
-        """As bash runs it: the program's status is printed, and stays the job's."""
-        self.pbs(GONE, history=False)
-        self.ok(hpclaunch("submit", "--scheduler", "pbs", "-t", "1h", "--follow", "--launcher", "local", "--", "/bin/sh", "-c", "exit 9", env=self.env, cwd=self.folder), 125)
-        done = subprocess.run(["/bin/bash", os.path.join(self.state, "script")], env=dict(self.env, PBS_O_WORKDIR=self.folder, PBS_JOBID="123.virt-pbs"),
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", timeout=LIMIT)
-        self.assertEqual([done.returncode, done.stdout], [9, b"hpclaunch: job 123.virt-pbs: exit status 9\n"], done.stderr)
+        """Also where an earlier line fails, and at qdel, which sends TERM to every process of the session."""
+        says = "hpclaunch: job 123.virt-pbs: exit status %d\n"
+        self.assertEqual(self.run_script("/bin/sh", "-c", "exit 9"), (9, says % 9))
+        self.assertEqual(self.run_script("/bin/true", folder="/nonexistent"), (1, says % 1))
+        self.assertEqual(self.run_script("/bin/sh", "-c", "echo started; exec sleep 60", until=b"started\n"), (143, says % 143))
 
     def test_a_short_pbs_job_without_history(self):
         """It has gone before the first question: its output has the name that PBS gives it."""
@@ -219,12 +230,14 @@ class Follow(Submit):
             for steps in ((GONE,), (self.job("R", "echo out > " + self.output), GONE)):
                 self.pbs(*steps, history=history)
                 done = self.submit("pbs", "--follow", status=125)
-                self.has(done, "job 123.virt-pbs has ended; status unknown: PBS does not know the job any more", "try: tail ")
+                self.has(done, "job 123.virt-pbs has ended; status unknown: PBS does not know the job any more",
+                         "try: tail " + self.output if len(steps) > 1 else "try: qstat -f 123.virt-pbs")
                 if len(steps) > 1:
                     self.assertEqual(done.out, "123.virt-pbs\nout\n")
 
     def test_pbs_says_in_the_output_why_it_ended_the_job(self):
-        self.pbs(self.job("R", "echo '=>> PBS: job killed: walltime 11 exceeded limit 5' > " + self.output), GONE, history=False)
+        says = "echo '=>> PBS: job killed: walltime 11 exceeded limit 5' > {0}; echo 'hpclaunch: job 123.virt-pbs: exit status 143' >> {0}".format(self.output)
+        self.pbs(self.job("R", says), GONE, history=False)
         self.has(self.submit("pbs", "--follow", status=1), "job 123.virt-pbs: ended, walltime 11 exceeded limit 5\n")
 
     def test_a_job_that_can_never_run(self):

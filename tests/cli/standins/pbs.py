@@ -79,7 +79,7 @@ def qsub(server, words):
 def qstat(server, words):
     id = words[-1]
     if "-x" in words and not server.model["history"]:
-        fail("qstat: PBS is not configured to maintain job history", 0)
+        fail("qstat: PBS is not configured to maintain job history %s" % id, 0)
     step = server.step()
     if "failure" in step:
         fail(step["failure"], step["status"])
