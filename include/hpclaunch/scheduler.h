@@ -177,7 +177,9 @@ struct Scheduler {
   std::span<const std::string_view> ask_node = {};  ///< with it: command; "{host}" is a node
   NodeShare (*node)(std::string_view text) = nullptr;
 
-  std::string_view launcher = {};   ///< its own launcher
+  std::string_view launcher = {};  ///< its own launcher
+  /// TMPDIR of the tasks that it starts ends with it and the job id; ssh finds none on other nodes.
+  std::string_view task_folder = {};
   std::string_view broadcast = {};  ///< program that copies a file to all nodes of the job
   Directives directives = {};
   std::string_view allocate = {};  ///< command for an interactive job; {} stands for its options

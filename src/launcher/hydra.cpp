@@ -107,6 +107,7 @@ const Launcher hydra = {
                    "mpiexec reads the whole topology on each node to bind, and silently drops "
                    "what it cannot bind; the shim binds",
                .multi_node = true,
+               .by_ssh = true,
                .termination = hydra_termination(),
                .conflicting = one_by_one(
                    {{"HYDRA_BINDING HYDRA_MAPPING HYDRA_MEMBIND HYDRA_HOST_FILE HYDRA_CONFIG_FILE",

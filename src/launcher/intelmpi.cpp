@@ -52,6 +52,7 @@ const Launcher intelmpi = {
     .traits = {.rank_var = "PMI_RANK",
                .local_rank_var = "MPI_LOCALRANKID",
                .multi_node = true,
+               .by_ssh = true,
                .distribution = Distribution::fill,
                .termination = hydra_termination(),
                .conflicting = one_by_one(

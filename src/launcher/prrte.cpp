@@ -85,6 +85,7 @@ const Launcher prrte = {
     .traits = {.rank_var = "OMPI_COMM_WORLD_RANK",
                .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
                .multi_node = true,
+               .by_ssh = true,
                .names_variables = true,
                // TERM stops ranks within seconds.
                .termination = {.ranks_outlive_launcher = true, .watch_links = true},

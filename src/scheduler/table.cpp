@@ -132,6 +132,7 @@ constexpr Scheduler kSchedulers[] = {
      .grants = pbs_grants,
      .ask_node = kPbsNode,
      .node = pbs_node,
+     .task_folder = "pbs.",
      .directives = {.sentinel = "#PBS ",
                     .nodes = "-l select={}",
                     .time = "-l walltime={}",

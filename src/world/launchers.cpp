@@ -306,7 +306,20 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const World& worl
   return launcher;
 }
 
-LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request) {
+// A directory of the job that other nodes have only where the batch system starts tasks.
+bool lacks_temporary(const LauncherTraits& traits, const Site& site, const Request& request,
+                     const EnvSnapshot& env) {
+  const Scheduler* system = site.batch.scheduler;
+  if (!traits.by_ssh || site.hosts.names.size() < 2 || request.nodes == 1 || system == nullptr ||
+      system->task_folder.empty())
+    return false;
+  const std::string folder = env.get("TMPDIR");
+  return folder.substr(folder.rfind('/') + 1) ==
+         fmt::format("{}{}", system->task_folder, site.batch.id);
+}
+
+LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request,
+                         const EnvSnapshot& env) {
   LauncherTraits traits = launcher.launcher->traits;
   if (launcher.launcher->of_version != nullptr)
     launcher.launcher->of_version(traits, launcher.facts.version);
@@ -316,6 +329,12 @@ LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const
     if (!other->inherited_prefix.empty() && traits.name != other->launcher)
       traits.conflicting.push_back({std::string(other->inherited_prefix),
                                     std::string(other->inherited_why), true, false, true});
+  if (lacks_temporary(traits, site, request, env))
+    traits.conflicting.push_back(
+        {"TMPDIR",
+         fmt::format("{} makes it where it starts tasks itself, and ssh reaches the other nodes",
+                     site.batch.scheduler->title),
+         true});
   return traits;
 }
 

@@ -40,7 +40,8 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const World& worl
                                        bool must_exist);
 
 /// The launcher's traits, and what this job adds to them.
-LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request);
+LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request,
+                         const EnvSnapshot& env);
 
 /// `usage` for a name that no launcher has; `who` begins the message.
 Error unknown_launcher(const std::string& wanted, std::string_view who);

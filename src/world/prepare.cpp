@@ -181,7 +181,7 @@ PlanInput planned_at(Site& site, JobNode job, const World& world, const ChosenLa
   input.slots_why = site.hosts.slots_why;
   input.libraries = find_libraries(site.profile(), world);
   const Request& request = *input.request;
-  input.launcher = traits_of(launcher, site, request);
+  input.launcher = traits_of(launcher, site, request, world.env);
   input.launcher_why = launcher.why;
   input.launcher_args = request.launcher_args;
   if (const std::string_view option = launcher.launcher->het_group;

@@ -46,6 +46,18 @@ class Pbs(Job):
         plan = self.plan(env=self.pbs("x2\nx2\nx1\nx2\n"))
         self.assertEqual((plan["hosts"], self.ranks_on(plan)), (["x2", "x1"], [3, 1]))
 
+    def test_a_temporary_directory_that_other_nodes_lack(self):
+        """PBS makes pbs.ID on a node where it starts a task; ranks that come by ssh would have a TMPDIR that is not there."""
+        one, two = "x1\n", "x1\nx2\n"
+        for launcher, nodes, folder, words, removed in (("hydra", two, "/var/tmp/pbs.1.server", [], True), ("hydra", two, "/scratch/pbs.1.server", [], True),
+                                                        ("hydra", one, "/var/tmp/pbs.1.server", [], False), ("hydra", two, "/var/tmp/pbs.1.server", ["--nodes", "1"], False),
+                                                        ("hydra", two, "/scratch/me", [], False), ("slurm", two, "/var/tmp/pbs.1.server", [], False)):
+            with self.subTest(launcher=launcher, nodes=nodes, folder=folder, words=words):
+                done = self.ok(hpclaunch("run", "--dry-run", "--profile", "none", "--launcher", launcher, *NODE, *words, "--", "/bin/true", env=self.pbs(nodes, TMPDIR=folder)))
+                self.assertEqual("unset TMPDIR\n" in done.out, removed, done)
+        done = self.ok(hpclaunch("explain", "--profile", "none", "--launcher", "hydra", *NODE, "TMPDIR", env=self.pbs(two, TMPDIR="/var/tmp/pbs.1.server")))
+        self.assertIn("PBS makes it where it starts tasks itself", " ".join(done.out.split()))
+
     def test_the_file_is_on_the_first_node_only(self):
         env = self.env(PBS_JOBID="1.server", PBS_NODEFILE="/nonexistent/1.server")
         self.no_plan(env=env, says=["PBS_NODEFILE", "/nonexistent/1.server", "first node only", "--hostfile", "--nodes 1"])
