@@ -44,9 +44,12 @@ enum : int { kHup = 1, kInt = 2, kQuit = 3, kKill = 9, kUsr1 = 10, kUsr2 = 12, k
 /// How a launcher and its ranks are stopped, and how signals reach the ranks (docs/reference/supervise.md).
 struct TerminationPolicy {
   bool fails_fast = true;     ///< one rank that exits non-zero stops the job, MPI program or not
+  bool loses_output = false;  ///< when it does so: not asked to where hpclaunch can stop the ranks
   bool hides_status = false;  ///< its exit status may be that of a rank which it ended itself
-  bool stop_is_recorded = false;        ///< every rank that it stops lives to report that
-  bool queues = false;                  ///< it may wait for free nodes, as long as that takes
+  bool stop_is_recorded = false;  ///< every rank that it stops lives to report that
+  bool queues = false;            ///< it may wait for free nodes, as long as that takes
+  /// Arguments with which its program prints what waits and why, a line each; more than one answer: in turn.
+  std::vector<std::vector<std::string>> ask_waiting = {};
   bool ranks_outlive_launcher = false;  ///< ranks survive a SIGKILL of the launcher
   bool watch_links =
       false;  ///< it has a TCP connection to each node, and does not find silent ones by itself

@@ -37,6 +37,13 @@ struct JobFacts {
 /// What a program reads, "NAME=VALUE" with facts as {nodes}, and why.
 using ProgramEnv = std::vector<std::pair<std::string, std::string>>;
 
+/// What a batch system grants on a host, by name. {CPUs 0-23, {2, 3}}
+struct NodeGrant {
+  CpuSet cpus;                              ///< hardware threads
+  std::optional<std::vector<int>> devices;  ///< Device::index, ascending; nullopt: all
+  friend bool operator==(const NodeGrant&, const NodeGrant&) = default;
+};
+
 struct PlanInput {
   Topology node;                     ///< model of every node
   const Profile* profile = nullptr;  ///< resolved; nullptr: none
@@ -54,14 +61,21 @@ struct PlanInput {
   JobFacts job;
   /// Allocation or host file, launch order, each once; never empty.
   HostNames hosts;
-  std::string hosts_file;  ///< their file, when it has nothing else in it
-  std::string hosts_why;   ///< "host file hosts.txt", "this host"
-  std::vector<int> slots;  ///< ranks per host of the allocation; empty: unknown
+  std::string hosts_file;        ///< their file, when it has nothing else in it
+  std::string hosts_why;         ///< "host file hosts.txt", "this host"
+  std::vector<int> places = {};  ///< as Hosts::places, of each of `hosts`
+  std::vector<int> slots;        ///< ranks per host of the allocation; empty: unknown
   std::string slots_why;
   /// Granted hardware threads on each host, all >= 1, where nodes are granted in part; empty: whole nodes,
   /// or unknown. Used only with `part_of_node`.
   std::vector<int> granted;
   std::string granted_why;  ///< "SLURM_JOB_CPUS_PER_NODE=2,8"
+  std::vector<NodeGrant> grants =
+      {};                          ///< different ones, the first host's first; empty: not by name
+  std::vector<int> grant_of = {};  ///< each host's among them
+  std::string grants_by = {};      ///< what says so: "flux resource R"
+  std::string grants_mask = {};  ///< devices that the batch system's own mask has here: "2,3", "-1"
+  int grant = 0;                 ///< whose `node` this is
   /// CPUs that are granted on each node by number, whichever these are; 0: no limit.
   int cpu_quota = 0;
   std::string cpu_quota_why;  ///< "/sys/fs/cgroup/cpu.max: 200000 100000"

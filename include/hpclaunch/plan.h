@@ -128,6 +128,7 @@ struct NodeClass {
   std::vector<RankPlan> ranks;  ///< index = local rank; never empty
   int granted = 0;              ///< granted hardware threads on such a node; 0: all, or unknown
   int granted_cores = 0;        ///< the cores that have them; 0 with `granted`
+  int grant = 0;                ///< position in PlanInput::grants
   friend bool operator==(const NodeClass&, const NodeClass&) = default;
 };
 
@@ -221,7 +222,9 @@ struct Hosts {
   bool invented = false;          ///< they stand for those of a job that does not run yet
   bool later = false;             ///< a shell of that job finds out the rest (hpclaunch/late.h)
   bool first_is_here = false;     ///< hpclaunch runs on the first one
-  int available = 1;              ///< so many the plan could have; not in the JSON
+  /// Of each host in the launcher's own order of the job's nodes, {3, 0}; empty: unknown, or as they stand.
+  std::vector<int> places = {};
+  int available = 1;  ///< so many the plan could have; not in the JSON
 
   int count() const { return static_cast<int>(names.size()); }
 };
@@ -246,6 +249,7 @@ struct Placement {
   BindVia bind_via = BindVia::shim;
   /// How ranks with a part count the cores that they find; empty: each CPU is one, ascending.
   std::vector<CoreRun> counted = {};
+  int cores = 0;  ///< that the job has on all of the nodes together; 0: unknown
 
   const NodeClass& of(const NodeRun& run) const { return classes[run.node_class]; }
   int world_size() const;

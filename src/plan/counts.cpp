@@ -15,10 +15,22 @@ namespace {
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
 
+// A rank on each granted device, where nodes have different numbers of them; empty where they have not.
+std::vector<int> granted_slots(const PlanInput& input, const Slots& slots, int nodes) {
+  const auto as_many = [&](const Slots& one) { return one.count() == slots.count(); };
+  if (slots.filled > 0 || std::ranges::all_of(slots.others, as_many)) return {};
+  const int each = std::max(1, slots.ranks_per_slot);
+  std::vector<int> of_hosts;
+  for (int n = 0; n < nodes; ++n)
+    of_hosts.push_back(
+        std::max(1, each * slots.of(input.grant_of[static_cast<std::size_t>(n)]).count()));
+  return of_hosts;
+}
+
 // The allocation's ranks on the first nodes; empty where it has none. A node file with one line per node says nothing
 // about ranks where nodes have devices: sites write one line whatever the job is.
 std::vector<int> host_slots(const PlanInput& input, const Slots& slots, int nodes) {
-  if (input.slots.empty()) return {};
+  if (input.slots.empty()) return granted_slots(input, slots, nodes);
   std::vector<int> of_hosts(input.slots.begin(), input.slots.begin() + nodes);
   return slots.count() == 0 || std::ranges::max(of_hosts) > 1 ? of_hosts : std::vector<int>{};
 }
@@ -51,7 +63,9 @@ Count decide_per_node(const PlanInput& input, const Slots& slots, int nodes) {
             fmt::format("{} distributed over {}", counted(*typed.ranks, "rank"),
                         counted(nodes, "node"))};
   if (const std::vector<int> of_hosts = host_slots(input, slots, nodes); !of_hosts.empty())
-    return {std::ranges::max(of_hosts), Layer::environment, input.slots_why};
+    return {std::ranges::max(of_hosts), Layer::environment,
+            input.slots.empty() ? input.grants_by + " has a number of devices for each node"
+                                : input.slots_why};
   const std::string devices = counted(slots.count(), "device");
   if (slots.filled > 0)
     return {slots.filled * slots.count(), Layer::command_line,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/profile.h"
@@ -22,12 +23,19 @@ namespace {
 Hosts hosts_of(const PlanInput& input, int nodes) {
   const int available = static_cast<int>(input.hosts.size());
   const bool all = nodes == available;
+  std::vector<int> places = input.places;
+  if (places.empty() && input.job.whole_allocation && !all) {
+    places.resize(static_cast<std::size_t>(nodes));
+    std::iota(places.begin(), places.end(), 0);
+  }
+  if (!places.empty()) places.resize(static_cast<std::size_t>(nodes));
   return {all ? input.hosts : input.hosts.first(static_cast<std::size_t>(nodes)),
           all ? input.hosts_file : "",
           input.job.whole_allocation && all,
           input.job.invented_hosts,
           input.job.later,
           input.first_is_here,
+          std::move(places),
           available};
 }
 
@@ -146,7 +154,7 @@ PlanInput with_threads(PlanInput input, int threads) {
 
 Result<Plan> make_plan(const PlanInput& whole) {
   const std::optional<int>& threads = whole.request->threads_per_core;
-  const PlanInput input = threads ? with_threads(whole, *threads) : whole;
+  const PlanInput input = with_grant(threads ? with_threads(whole, *threads) : whole, 0);
   const std::optional<OneVendor> kept = keep_one_vendor(input);
   if (!kept) return plan_one_vendor(input);
   Result<Plan> plan = plan_one_vendor(kept->input);

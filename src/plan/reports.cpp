@@ -63,12 +63,17 @@ void report_view(const PlanInput& input, const Slots& slots, const Plan& plan, R
 // Devices of ranks whose locality is known, and without a CPU: the topology was cut by a cgroup.
 void report_devices(const PlanInput& input, const Placement& placement, Reports& reports) {
   std::vector<std::string> names;
-  std::set<int> used;
-  for (const NodeClass& one : placement.classes)
+  std::set<int> used;  // without a CPU where ranks use them
+  for (const NodeClass& one : placement.classes) {
+    const Topology own = one.grant > 0 ? with_grant(input, one.grant).node : Topology();
+    const Topology& node = one.grant > 0 ? own : input.node;
     for (const RankPlan& rank : one.ranks)
-      for (const Slot& unit : rank.slots) used.insert(unit.device);
+      for (const Slot& unit : rank.slots)
+        for (const Device& device : node.devices)
+          if (device.index == unit.device && lacks_cpus(node, device)) used.insert(unit.device);
+  }
   for (const Device& device : input.node.devices)
-    if (used.count(device.index) > 0 && lacks_cpus(input.node, device))
+    if (used.contains(device.index))
       names.push_back(device.numa < 0
                           ? std::to_string(device.index)
                           : fmt::format("{} (NUMA node {})", device.index, device.numa));

@@ -127,7 +127,7 @@ class Fold {
           filter.kind == DeviceFilter::mask ? env_.has(name)
           : inner ? !text.empty() && (before == nullptr || before->kind != filter.kind)
                   : filter.kind == DeviceFilter::fallback && !text.empty() && before == nullptr;
-      if (!applies) continue;
+      if (!applies || (!input_.grants_mask.empty() && text == input_.grants_mask)) continue;
       if (before == nullptr || text != trim(env_.get(before->variable)))
         apply_mask(name, before != nullptr);
       else if (read_mask(node_, counted_.slots, text, out_.vendor->syntax, true).slots.size() !=
@@ -289,11 +289,12 @@ class Fold {
       const std::string& by = by_mask ? out_.given : counted_.by;
       const bool tiles = std::ranges::all_of(
           all_, [](const Slot& slot) { return slot.part >= 0 && !is_instance(slot); });
-      shortage.by = fmt::format(
-          "{} {} of the node's {}",
-          env_.has(by) ? fmt::format("{}={} selects", by, env_.get(by)) : "this process can open",
-          left == 0 ? "none" : std::to_string(left),
-          counted(shortage.whole, tiles ? "tile" : "device"));
+      shortage.by = fmt::format("{} {} of the node's {}",
+                                env_.has(by) ? fmt::format("{}={} selects", by, env_.get(by))
+                                : by == input_.grants_by ? by + " grants"
+                                                         : "this process can open",
+                                left == 0 ? "none" : std::to_string(left),
+                                counted(shortage.whole, tiles ? "tile" : "device"));
       // The batch system's own list is what it granted, where nothing else says that.
       const bool users = by_mask && !(counted_.by.empty() && input_.of_batch.contains(by));
       shortage.fix = users ? fmt::format("add devices to {}", by) : "request more devices";

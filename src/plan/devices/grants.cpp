@@ -51,6 +51,7 @@ class Grants {
       if (split && !masked) count_instances();
       return;
     }
+    if (count_by_name()) return;
     for (const char* name : kSlurmGpuLists)
       if (const auto list = read_list(name)) {
         if (list->size() < node_.devices.size()) count_list(name, *list);
@@ -118,10 +119,24 @@ class Grants {
     if (input_.reachable)
       std::erase_if(there, [&](int device) { return !has(*input_.reachable, device); });
     if (there.size() == all) return false;
+    if (input_.grant > 0)
+      there = input_.grants[static_cast<std::size_t>(input_.grant)].devices.value_or(there);
     alone(there);
     out_.by = "this process";
     out_.why = fmt::format("this process can open {} of the node's {}; drivers count only these",
                            there.size(), counted(all, "device"));
+    return true;
+  }
+
+  // What the batch system grants on this host, by the node's own numbers.
+  bool count_by_name() {
+    if (input_.grants.empty()) return false;
+    const auto& list = input_.grants[static_cast<std::size_t>(input_.grant)].devices;
+    if (!list) return false;
+    out_.by = input_.grants_by;
+    out_.mine = *list;
+    out_.why = fmt::format("{} grants them{}", out_.by,
+                           input_.grants.size() > 1 ? ", and others on other nodes" : "");
     return true;
   }
 

@@ -173,4 +173,17 @@ std::vector<bool> read_tile_mask(const SlotList& tiles, std::string_view list, b
   return left;
 }
 
+bool selects_some(std::string_view selector) {
+  const std::vector<std::string_view> terms = split(selector, ';');
+  const auto excludes = [](std::string_view term) { return term.starts_with('!'); };
+  const auto is_all = [](std::string_view term) {
+    return term == "*:*" || term == "*:gpu" || term == "level_zero:*" || term == "level_zero:gpu" ||
+           term == "level_zero";
+  };
+  const bool takes_away = std::ranges::any_of(
+      terms, [&](std::string_view term) { return excludes(term) && !term.starts_with("!opencl"); });
+  return takes_away ||
+         (!std::ranges::all_of(terms, excludes) && std::ranges::none_of(terms, is_all));
+}
+
 }  // namespace hpclaunch

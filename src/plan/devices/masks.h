@@ -50,4 +50,8 @@ bool has_split(const Topology& node);
 /// The slot is an instance: a process can use no second one.
 bool is_instance(const Slot& slot);
 
+/// Some term of SYCL's filter, or all together, may take devices from what the mask leaves. Source: the DPC++ compiler's
+/// EnvironmentVariables.md, ONEAPI_DEVICE_SELECTOR ("!" excludes; the others select, all where there is none).
+bool selects_some(std::string_view selector);
+
 }  // namespace hpclaunch

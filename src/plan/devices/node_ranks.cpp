@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "hpclaunch/text.h"
 #include "plan/cores/cores.h"
@@ -221,13 +222,17 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
     if (!none) return none.error();
   }
   std::optional<PlanInput> whole;  // for nodes of which the job has all
-  std::map<std::pair<int, int>, int> class_of;
-  const std::pair<const std::pair<int, int>, int>* last = nullptr;
+  using Key = std::tuple<int, int, int>;
+  std::map<Key, int> class_of;
+  std::vector<int> cores_of_class;
+  const std::pair<const Key, int>* last = nullptr;
   for (std::size_t n = 0; n < ranks_on.size(); ++n) {
     const int granted = input.part_of_node && n < input.granted.size() ? input.granted[n] : 0;
-    const std::pair key(ranks_on[n], granted);
+    const int grant = n < input.grant_of.size() ? input.grant_of[n] : 0;
+    const Key key(ranks_on[n], granted, grant);
     if (last != nullptr && last->first == key) {
       ++layout.back().nodes;
+      laid.placement.cores += cores_of_class[static_cast<std::size_t>(last->second)];
       continue;
     }
     const auto [at, fresh] = class_of.emplace(key, static_cast<int>(classes.size()));
@@ -241,21 +246,25 @@ Result<LaidOut> lay_out_once(const PlanInput& input, const std::vector<int>& ran
       // The first node's cores are known; a node that was granted as many may have the same ones.
       const bool like_first = part && (count_through || input.granted_assumed) &&
                               input.cores_known && granted == input.granted.front();
+      const PlanInput own = grant > 0 ? with_grant(input, grant) : PlanInput();
+      const PlanInput& node = grant > 0 ? own : part || !whole ? input : *whole;
       Result<NodeRanks> placed =
           part && !like_first
               ? share_part(input, slots, input.hosts[n], granted, ranks_on[n], count_through)
-              : place_ranks(part || !whole ? input : *whole, facts, slots, ranks_on[n], most);
+              : place_ranks(node, facts, slots.of(grant), ranks_on[n], most);
       if (!placed) return placed.error();
       const int cores = like_first ? cores_of(input.node, input.node.allowed).count()
                                    : granted_cores(input.node, granted);
       // Beside other launches which of the granted cores are free is known by name alone.
       if (like_first && count_through && input.taken_by.empty()) number_parts(cores, *placed);
       const bool told = granted > 0 && !input.granted_assumed;
-      classes.push_back(NodeClass{placed->ranks, told ? granted : 0, told ? cores : 0});
+      classes.push_back(NodeClass{placed->ranks, told ? granted : 0, told ? cores : 0, grant});
+      cores_of_class.push_back(part ? cores : cores_of(node.node, node.node.allowed).count());
       laid.nodes.push_back(std::move(*placed));
       if (part && count_through) laid.placement.counted = *core_runs(input.node);
     }
     layout.push_back(NodeRun{at->second, 1});
+    laid.placement.cores += cores_of_class[static_cast<std::size_t>(at->second)];
   }
   return laid;
 }

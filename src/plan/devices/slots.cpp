@@ -8,6 +8,7 @@
 #include "hpclaunch/text.h"
 #include "plan/devices/filters.h"
 #include "plan/devices/masks.h"
+#include "plan/devices/node_ranks.h"
 #include "plan/environment/settings.h"
 
 namespace hpclaunch {
@@ -119,9 +120,8 @@ void choose_mode(const PlanInput& input, const DeviceMode& mode, Slots& slots) {
     slots.choices.back().history.back().where = mode.origin.where;
 }
 
-}  // namespace
-
-Result<Slots> find_slots(const PlanInput& input) {
+// As find_slots, for one grant.
+Result<Slots> slots_of_node(const PlanInput& input) {
   Result<const DeviceMode*> mode = find_mode(input);
   if (!mode) return mode.error();
   Slots slots;
@@ -163,6 +163,26 @@ Result<Slots> find_slots(const PlanInput& input) {
   if (per_rank > 1) {
     slots.ranks_per_slot = 1;
     if (const Status done = group_slots(input.node, per_rank, slots); !done) return done.error();
+  }
+  return slots;
+}
+
+}  // namespace
+
+PlanInput with_grant(const PlanInput& input, int grant) {
+  PlanInput own = input;
+  if (input.grants.empty()) return own;
+  own.grant = grant;
+  own.node.allowed = whole_node(input) & input.grants[static_cast<std::size_t>(grant)].cpus;
+  return own;
+}
+
+Result<Slots> find_slots(const PlanInput& input) {
+  Result<Slots> slots = slots_of_node(input);
+  for (std::size_t grant = 1; slots && grant < input.grants.size(); ++grant) {
+    Result<Slots> other = slots_of_node(with_grant(input, static_cast<int>(grant)));
+    if (!other) return other.error();
+    slots->others.push_back(*std::move(other));
   }
   return slots;
 }

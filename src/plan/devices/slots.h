@@ -55,6 +55,12 @@ struct Slots {
   int filled = 0;                        ///< ranks that were typed for each slot; 0: not typed
   bool compact = false;                  ///< fewer ranks than slots take the first ones
   std::vector<Setting> choices;          ///< "device-mode", "gpu-view"
+  std::vector<Slots> others = {};        ///< on hosts with PlanInput::grants 1, 2, ...
+
+  /// Those of hosts with this grant.
+  const Slots& of(int grant) const {
+    return grant == 0 ? *this : others[static_cast<std::size_t>(grant - 1)];
+  }
 
   /// "a node has 4 devices", or why it has fewer.
   std::string available() const;
@@ -75,6 +81,9 @@ std::vector<std::vector<Item>> clustered(const std::vector<Item>& items, Same sa
   }
   return clusters;
 }
+
+/// The node of hosts with this grant; as it is where none is by name.
+PlanInput with_grant(const PlanInput& input, int grant);
 
 /// Errors: `usage` for a mode or view that there is not; `invalid` for a mask's entry with an unknown fact.
 Result<Slots> find_slots(const PlanInput& input);

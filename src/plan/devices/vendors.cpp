@@ -99,12 +99,14 @@ std::optional<OneVendor> keep_one_vendor(const PlanInput& input) {
     one.first = static_cast<int>(place - kept.index.begin());
     return place == kept.index.end();
   });
-  if (input.reachable) {
-    kept.input.reachable->clear();
+  const auto renumber = [&](std::optional<std::vector<int>>& devices) {
+    if (!devices) return;
+    const std::vector<int> before = std::exchange(*devices, {});
     for (std::size_t n = 0; n < kept.index.size(); ++n)
-      if (std::ranges::count(*input.reachable, kept.index[n]) > 0)
-        kept.input.reachable->push_back(static_cast<int>(n));
-  }
+      if (std::ranges::count(before, kept.index[n]) > 0) devices->push_back(static_cast<int>(n));
+  };
+  renumber(kept.input.reachable);
+  for (NodeGrant& grant : kept.input.grants) renumber(grant.devices);
   return kept;
 }
 

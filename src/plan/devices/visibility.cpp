@@ -9,6 +9,7 @@
 #include <set>
 
 #include "hpclaunch/text.h"
+#include "plan/devices/masks.h"
 
 namespace hpclaunch {
 
@@ -116,7 +117,12 @@ void add_all(const PlanInput& input, const Slots& slots, const Placement& placed
   bool shared = false;
   std::vector<std::vector<int>> places;  // of each rank's device among those that it sees
   for (const NodeClass& one : placed.classes) {
-    Order order = order_of(slots, one.ranks);
+    const Slots& here = slots.of(one.grant);
+    if (here.list.empty()) {  // the job has none on these nodes
+      mask.items.emplace_back(one.ranks.size(), "");
+      continue;
+    }
+    Order order = order_of(here, one.ranks);
     if (input.request->free && order.used < order.slots.size()) {  // the others are for others
       order.slots.resize(order.used);
       natural = false;
@@ -155,21 +161,6 @@ void add_all(const PlanInput& input, const Slots& slots, const Placement& placed
   else if (differing_models(input.node))
     add_pci_order(slots, "the plan counts devices by PCI address; CUDA's default is fastest first",
                   settings);
-}
-
-// Some term of SYCL's filter, or all together, may take devices from what the mask leaves. Source: the DPC++ compiler's
-// EnvironmentVariables.md, ONEAPI_DEVICE_SELECTOR ("!" excludes; the others select, all where there is none).
-bool selects_some(std::string_view selector) {
-  const std::vector<std::string_view> terms = split(selector, ';');
-  const auto excludes = [](std::string_view term) { return term.starts_with('!'); };
-  const auto is_all = [](std::string_view term) {
-    return term == "*:*" || term == "*:gpu" || term == "level_zero:*" || term == "level_zero:gpu" ||
-           term == "level_zero";
-  };
-  const bool takes_away = std::ranges::any_of(
-      terms, [&](std::string_view term) { return excludes(term) && !term.starts_with("!opencl"); });
-  return takes_away ||
-         (!std::ranges::all_of(terms, excludes) && std::ranges::none_of(terms, is_all));
 }
 
 void remove_selector(const PlanInput& input, const Slots& slots, EnvSettings& settings) {
@@ -263,8 +254,8 @@ void add_taken(const Slots& slots, int count, EnvSettings& settings) {
 }
 
 // --agent: what the filters leave, in the driver's order, by which workers take devices.
-void add_agent(const PlanInput& input, const Slots& slots, Reports& reports,
-               EnvSettings& settings) {
+void add_agent(const PlanInput& input, const Slots& slots, const Placement& placed,
+               Reports& reports, EnvSettings& settings) {
   add_taken(slots, slots.seen_by_agent(), settings);
   if (slots.instances() && slots.total > 1)
     reports.push_back({"parts-need-masks", Severity::note,
@@ -276,9 +267,12 @@ void add_agent(const PlanInput& input, const Slots& slots, Reports& reports,
   if (slots.mask != first)  // some launchers set it for their ranks
     settings.add(first, Layer::computed, Unset{},
                  fmt::format("the program reads {} only", slots.mask));
+  PerRank masks;
+  for (const NodeClass& one : placed.classes)
+    masks.items.emplace_back(one.ranks.size(), mask_of(slots.of(one.grant).seen));
   if (!slots.given.empty())
-    add_mask(input, slots, mask_of(slots.seen), "the process sees all devices of the job",
-             settings);
+    add_mask(input, slots, constant_or_per_rank(std::move(masks)),
+             "the process sees all devices of the job", settings);
   else if (differing_models(input.node))
     add_pci_order(slots, "masks of workers count devices by PCI address", settings);
 }
@@ -307,7 +301,9 @@ void decide_view(const PlanInput& input, int ranks_per_node, Slots& slots) {
     return decide(slots, Layer::command_line, "all", "--agent: one process with all devices");
   const std::string& typed = input.request->gpu_view;
   const std::string by_profile = input.profile != nullptr ? input.profile->gpu_view : "";
-  const bool shared = ranks_per_node > slots.used_by(ranks_per_node);
+  int used = slots.used_by(ranks_per_node);
+  for (const Slots& other : slots.others) used = std::min(used, other.used_by(ranks_per_node));
+  const bool shared = ranks_per_node > used;
   const bool masked_parts = slots.only_by_mask;
   if (masked_parts)
     decide(slots, Layer::builtin, "own", "only a mask can select parts of devices in this mode");
@@ -344,9 +340,12 @@ bool differing_models(const Topology& node) {
 
 bool follow_driver_order(const PlanInput& input, const std::vector<NodeClass>& classes,
                          Slots& slots) {
+  const auto ascends = [&](const NodeClass& one) {
+    const Slots& here = slots.of(one.grant);
+    return here.list.empty() || order_of(here, one.ranks).ascending;
+  };
   if (!slots.vendor->keeps_order() || slots.view != "all" || !input.request->gpu_view.empty() ||
-      std::ranges::all_of(
-          classes, [&](const NodeClass& one) { return order_of(slots, one.ranks).ascending; }))
+      std::ranges::all_of(classes, ascends))
     return false;
   decide(slots, Layer::computed, "own",
          "the driver keeps its own device order: with all devices visible, device LOCAL_RANK "
@@ -374,7 +373,9 @@ void add_visibility(const PlanInput& input, const Slots& slots, const Placement&
                     own ? fmt::format(" ({})", batch->second) : "");
     reports.push_back({"no-device-left", Severity::warning,
                        fmt::format("{} no device of this node: the plan has none",
-                                   named ? by : "this process can open"),
+                                   named                            ? by
+                                   : slots.given == input.grants_by ? slots.given + " grants"
+                                                                    : "this process can open"),
                        named && !own ? fmt::format("unset {}, or request devices", slots.given)
                                      : "request devices"});
   }
@@ -386,7 +387,7 @@ void add_visibility(const PlanInput& input, const Slots& slots, const Placement&
   remove_selector(input, slots, settings);
   if (placed.max_local_size() > 1) report_typed_masks(input, slots, reports);
   if (slots.view == "launcher") remove_other_masks(input, slots, settings);
-  if (input.request->agent) return add_agent(input, slots, reports, settings);
+  if (input.request->agent) return add_agent(input, slots, placed, reports, settings);
   if (slots.view == "own")
     add_mask(input, slots,
              per_rank(placed, [](const RankPlan& rank) { return mask_of(rank.slots); }),

@@ -70,7 +70,7 @@ Result<Value> evaluate(const Template& value, const Facts& job, const Slots& slo
                        const Placement& placement) {
   PerRank values;
   for (const NodeClass& node : placement.classes) {
-    Result<std::vector<std::string>> items = of_class(value, node, slots, job);
+    Result<std::vector<std::string>> items = of_class(value, node, slots.of(node.grant), job);
     if (!items) return items.error();
     values.items.push_back(std::move(*items));
   }

@@ -68,6 +68,8 @@ Result<Made<Supervision>> decide_supervision(const PlanInput& input, bool mps) {
                          {{supervise_choice(input, needed)}}};
   auto& [supervision, said] = made;
   supervision.supervise = !local && said.choices.back().value() == Value("yes");
+  if (supervision.supervise && supervision.termination.loses_output)
+    supervision.termination.fails_fast = false;
   OutputOptions& output = supervision.output;
   output.log_dir = input.log_dir;
   // Where no record arrives, every node would seem not to start.
