@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "hpclaunch/text.h"
 
@@ -212,12 +213,36 @@ Status check_filled(const Plan& plan, std::string_view program, std::string_view
       fmt::format("{}; or {}", even_counts(plan), instead));
 }
 
-Status check_even(const Plan& plan, std::string_view program) {
+bool is_even(const Plan& plan) {
   const std::vector<Stretch> layout = stretches(plan);
   const int more = plan.world_size() % plan.nodes();  // so many nodes have one rank more
-  const bool even = layout.size() == 1 || (layout.size() == 2 && layout[0].nodes == more &&
-                                           layout[0].ranks == layout[1].ranks + 1);
-  if (even || is_round_robin(plan)) return Done{};
+  return layout.size() == 1 ||
+         (layout.size() == 2 && layout[0].nodes == more && layout[0].ranks == layout[1].ranks + 1);
+}
+
+std::vector<int> places_of(const Plan& plan) {
+  const HostNames& hosts = plan.hosts.names;
+  const std::vector<int>& own = plan.hosts.places;
+  if (own.empty() && (plan.hosts.whole_allocation || plan.hosts.invented)) return {};
+  std::vector<std::string> keys;
+  if (own.empty())
+    for (const std::string& host : hosts) keys.push_back(sort_key(host));
+  std::vector<int> order(hosts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](int a, int b) {
+    const auto at = static_cast<std::size_t>(a);
+    const auto other = static_cast<std::size_t>(b);
+    return own.empty() ? keys[at] < keys[other] : own[at] < own[other];
+  });
+  if (std::ranges::is_sorted(order)) return {};
+  std::vector<int> places(order.size());
+  for (int place = 0; const int host : order) places[static_cast<std::size_t>(host)] = place++;
+  return places;
+}
+
+Status check_even(const Plan& plan, std::string_view program) {
+  const std::vector<Stretch> layout = stretches(plan);
+  if (is_even(plan) || is_round_robin(plan)) return Done{};
   const bool granted = std::ranges::any_of(plan.placement.classes,
                                            [](const NodeClass& one) { return one.granted > 0; });
   return unsupported(

@@ -107,6 +107,13 @@ Status check_filled(const Plan& plan, std::string_view program, std::string_view
 /// robin over nodes whose granted CPUs are counted.
 Status check_even(const Plan& plan, std::string_view program);
 
+/// Of each host its place in the launcher's own order, among the hosts of the launch: as Hosts::places has it, else by name
+/// where hosts are listed. Empty: as they stand.
+std::vector<int> places_of(const Plan& plan);
+
+/// Evenly, the first nodes with one rank more.
+bool is_even(const Plan& plan);
+
 /// Errors: `unsupported` when srun would order the hosts otherwise: rank 0 would not run on the node of
 /// the rendezvous.
 Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead);

@@ -41,7 +41,59 @@ TEST_CASE("flux run: the whole line", "[launcher][flux]") {
   CHECK(head("flux", plan) ==
         "/opt/bin/flux\nrun\n-N\n2\n-n\n8\n-x\n--requires=host:node1,node2\n"
         "-o\ncpu-affinity=map:0-6;8-14,40;16-22;24-30\n-o\ngpu-affinity=off\n"
-        "-o\nexit-timeout=none\n-o\nexit-on-error\n--label-io\n-o\nmpibind=off\n--setattr=x=y");
+        "-o\nexit-timeout=none\n-o\nexit-on-error\n-o\noutput.batch-timeout=0\n--label-io\n"
+        "-o\nmpibind=off\n--setattr=x=y");
+}
+
+TEST_CASE("flux run: hpclaunch stops the ranks where it can, which keeps their last lines",
+          "[launcher][flux]") {
+  Plan plan = two_nodes();
+  plan.supervision.supervise = true;
+  const std::string line = head("flux", plan);
+  CHECK_THAT(line, ContainsSubstring("\nexit-timeout=none"));
+  CHECK_THAT(line, !ContainsSubstring("exit-on-error"));
+  CHECK_THAT(line, !ContainsSubstring("batch-timeout"));
+}
+
+TEST_CASE("flux run: blocks of ranks in any order of nodes, any number on each",
+          "[launcher][flux]") {
+  const auto map = [](Plan plan, std::vector<int> places) {
+    plan.hosts.places = std::move(places);
+    const std::string line = head("flux", plan);
+    const std::size_t at = line.find("\n--taskmap=");
+    return at == std::string::npos ? "" : line.substr(at + 1, line.find('\n', at + 1) - at - 1);
+  };
+  CHECK(map(uneven({2, 2, 2}), {0, 1, 2}).empty());
+  CHECK(map(uneven({2, 2, 2}), {}).empty());
+  CHECK(map(uneven({2, 2, 2}), {1, 5, 9}).empty());  // of more nodes
+  CHECK(map(uneven({3, 2, 2}), {}).empty());         // its own way
+  CHECK(map(uneven({2, 2, 2}), {7, 2, 3}) == "--taskmap=manual:[[2,1,2,1],[0,2,2,1]]");
+  CHECK(map(uneven({3, 1, 2}), {2, 1, 0}) ==
+        "--taskmap=manual:[[2,1,3,1],[1,1,1,1],[0,1,2,1]]");
+  CHECK(map(uneven({1, 4, 4}), {}) == "--taskmap=manual:[[0,1,1,1],[1,2,4,1]]");
+  Plan listed = two_nodes();  // Flux's order is not known: by name, as it has nodes mostly
+  listed.hosts.names = {"node10", "node9"};
+  CHECK(map(listed, {}) == "--taskmap=manual:[[1,1,4,1],[0,1,4,1]]");
+  listed.hosts.whole_allocation = true;  // the job's own order
+  CHECK(map(listed, {}).empty());
+  listed.hosts.whole_allocation = false;
+  listed.launch.launcher_args = {"--taskmap=block"};
+  CHECK(map(listed, {1, 0}).find("manual") == std::string::npos);
+}
+
+TEST_CASE("flux run: more ranks than cores are so many for each node", "[launcher][flux]") {
+  Plan plan = two_nodes();
+  plan.placement.cores = 8;
+  CHECK_THAT(head("flux", plan), ContainsSubstring("\n-N\n2\n-n\n8\n-x"));
+  plan.placement.cores = 7;
+  CHECK_THAT(head("flux", plan), ContainsSubstring("\n-N\n2\n--tasks-per-node=4\n-x"));
+  plan = uneven({5, 1});  // -n 6 of 4 cores is an error of Flux's, 3 on each and a map is none
+  plan.placement.cores = 4;
+  CHECK_THAT(head("flux", plan), ContainsSubstring("\n--tasks-per-node=3\n-x"));
+  CHECK_THAT(head("flux", plan), ContainsSubstring("\n--taskmap=manual:[[0,1,5,1],[1,1,1,1]]"));
+  plan = uneven({3, 2});
+  plan.placement.cores = 4;
+  CHECK(refusal("flux", plan).hint == "-n 4 or -n 6 (2 or 3 ranks on each of 2 nodes)");
 }
 
 TEST_CASE("Hydra passes the profile's flags before those that were typed", "[launcher][hydra]") {
@@ -175,7 +227,7 @@ TEST_CASE("uneven nodes: what a launcher deals by itself passes, the rest is ref
     const std::string all = fmt::format("{}", fmt::join(one.ranks, "+"));
     INFO(all);
     CHECK(bool(render("pals", plan)) == one.fills);
-    CHECK(bool(render("flux", plan)) == one.spreads);
+    CHECK((head("flux", plan).find("--taskmap=manual:") == std::string::npos) == one.spreads);
     CHECK(render("hydra", plan));
     const std::string line = head("slurm", plan);
     CHECK((line.find("--distribution=block") != std::string::npos) == one.spreads);
@@ -203,7 +255,6 @@ TEST_CASE("uneven nodes: what a launcher deals by itself passes, the rest is ref
   CHECK(refusal("slurm", later).message ==
         "srun distributes ranks evenly and cannot start 4 ranks on 1 node, then 1 on each of 2 "
         "nodes");
-  CHECK_THAT(refusal("flux", uneven({1, 2})).hint, ContainsSubstring("-n 2 or -n 4"));
 }
 
 TEST_CASE("srun orders its nodes, so for another order each rank's host is named",
