@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hpclaunch/cpuset.h"
 #include "hpclaunch/diagnostic.h"
 #include "hpclaunch/env.h"
 #include "hpclaunch/hosts.h"
@@ -16,6 +17,13 @@
 #include "hpclaunch/result.h"
 
 namespace hpclaunch {
+
+/// Cores of a host as hwloc counts them, and its devices. {0-23, 2-3}
+struct HostGrant {
+  CpuSet cores;
+  CpuSet devices;
+  friend bool operator==(const HostGrant&, const HostGrant&) = default;
+};
 
 /// The hosts of a job or a host file, and what each is granted.
 struct HostList {
@@ -31,6 +39,9 @@ struct HostList {
   std::vector<int> granted;      ///< CPUs of each host as the batch system counts; empty: unknown
   std::vector<int> granted_in_all = {};  ///< with a host file: of every host of the job
   std::string granted_why;
+  std::vector<HostGrant> grants = {};  ///< of each host, by name; empty: unknown
+  std::string grants_by = {};          ///< what says so: "flux resource R"
+  std::vector<int> places = {};        ///< as Hosts::places
   std::vector<Diagnostic> reports =
       {};  ///< lists of the batch system that are not those of its hosts
 };
@@ -157,9 +168,11 @@ struct Scheduler {
   bool one_per_line = false;         ///< that file has a name per line, nothing else
   std::span<const std::string_view> hosts_variables = {};  ///< variables that list the hosts
   std::span<const std::string_view> ask_hosts = {};        ///< command that prints the hosts
-  std::string_view nodes_variable = {};                    ///< number of nodes
+  std::span<const std::string_view> ask_grants = {};       ///< the same with grants; asked first
+  std::span<const std::string_view> ask_job = {};  ///< command that prints an instance's job id
+  std::string_view nodes_variable = {};            ///< number of nodes
   bool launch_node = false;  ///< the first host may be a launch node that runs no ranks
-  /// `text`: output of ask_hosts or content of the file `path`; both "" where variables say it all. nullptr: `text` is
+  /// `text`: output of ask_grants or ask_hosts, or content of the file `path`; both "" where variables say it all. nullptr: `text` is
   /// read by hosts_from_text.
   /// Errors: `usage` for a component that must be named; `unsupported`, `invalid` for a bad list.
   Result<HostList> (*hosts)(const EnvSnapshot& env, const Request& request, const std::string& text,

@@ -1,4 +1,4 @@
-// Host lists from the text of a file or a command: SGE, Flux, and the user's own host file.
+// Host lists from the text of a file or a command: SGE, and the user's own host file.
 #include "hpclaunch/hosts.h"
 
 #include <fmt/format.h>
@@ -50,18 +50,6 @@ Result<HostList> sge_hosts(const EnvSnapshot&, const Request&, const std::string
   Result<HostList> hosts = hosts_from_text(lines, path, "SGE host file " + path);
   if (hosts) hosts->slots_are_cores = true;
   return hosts;
-}
-
-Result<HostList> flux_hosts(const EnvSnapshot&, const Request&, const std::string& text,
-                            const std::string&) {
-  Result<HostNames> names = expand_hostlist(text);
-  // A message of flux itself has a colon; no host name does.
-  if (names && !names->empty() && text.find(':') == std::string::npos)
-    return hosts_from_names(std::move(*names), "nodes of the Flux instance");
-  return Error{ErrorKind::unsupported,
-               fmt::format("\"flux hostlist local\" printed no host list: {}",
-                           trim(text.substr(0, text.find('\n')))),
-               "flux hostlist -e local > hosts.txt, then --hostfile hosts.txt; or --nodes 1"};
 }
 
 }  // namespace hpclaunch

@@ -16,6 +16,8 @@ namespace {
 
 using Words = std::string_view;
 constexpr Words kFluxHosts[] = {"flux", "hostlist", "local"};
+constexpr Words kFluxGrants[] = {"flux", "resource", "R", "--states=up"};
+constexpr Words kFluxJob[] = {"flux", "getattr", "jobid"};
 constexpr Words kFluxTimeLeft[] = {"flux", "job", "timeleft"};
 constexpr Words kPbsTimeLeft[] = {"qstat", "-f", "{job}"};
 constexpr Words kPbsNode[] = {"pbsnodes", "-H", "{host}"};
@@ -93,6 +95,8 @@ constexpr Scheduler kSchedulers[] = {
      .outer_variable = "FLUX_ENCLOSING_ID",
      .nested = true,
      .ask_hosts = kFluxHosts,
+     .ask_grants = kFluxGrants,
+     .ask_job = kFluxJob,
      .hosts = flux_hosts,
      .own_variables = kFluxOwn,
      .ask_time_left = kFluxTimeLeft,

@@ -9,6 +9,7 @@
 
 #include "hpclaunch/launch.h"
 #include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
 #include "world/site.h"
 
 namespace hpclaunch::job {
@@ -43,6 +44,11 @@ Result<std::string> file_text(const Scheduler& system, const World& world,
 }
 
 Result<std::string> printed_hosts(const Scheduler& system, const World& world) {
+  if (!system.ask_grants.empty())
+    if (const auto answer =
+            ask_batch_system({system.ask_grants.begin(), system.ask_grants.end()}, world);
+        answer && answer->status == 0 && !trim(answer->out).empty())
+      return answer->out;
   const auto answer = ask_batch_system({system.ask_hosts.begin(), system.ask_hosts.end()}, world);
   if (!answer) return answer.error();
   if (answer->status == 0) return answer->out;
@@ -94,21 +100,33 @@ Result<HostList> from_hostfile(const std::string& path, const World& world) {
   return hosts;
 }
 
-// What the job has of each of these hosts, which may be in another order, fewer, or spelled otherwise. Nothing where one
+// Place of each of these hosts among the job's, which may be in another order, more, or spelled otherwise. Empty where one
 // is not the job's.
-void add_grants(const HostList& job, HostList& hosts) {
-  if (job.granted.size() != job.names.size()) return;
+std::vector<int> places_in(const HostNames& job, const HostNames& hosts) {
   std::map<std::string, std::size_t> at;  // by short_host
-  for (std::size_t n = 0; n < job.names.size(); ++n) at.try_emplace(short_host(job.names[n]), n);
-  std::vector<int> granted;
-  for (const std::string& host : hosts.names) {
+  for (std::size_t n = 0; n < job.size(); ++n) at.try_emplace(short_host(job[n]), n);
+  std::vector<int> places;
+  for (const std::string& host : hosts) {
     const auto found = at.find(short_host(host));
-    if (found == at.end() || !same_host(host, job.names[found->second])) return;
-    granted.push_back(job.granted[found->second]);
+    if (found == at.end() || !same_host(host, job[found->second])) return {};
+    places.push_back(static_cast<int>(found->second));
   }
-  hosts.granted = std::move(granted);
-  hosts.granted_in_all = job.granted;
+  return places;
+}
+
+// What the job has of each of these hosts.
+void add_grants(const HostList& job, HostList& hosts) {
+  const std::vector<int> places = places_in(job.names, hosts.names);
+  const auto pick = [&](const auto& all, auto& own) {
+    if (all.size() == job.names.size())
+      for (const int place : places) own.push_back(all[static_cast<std::size_t>(place)]);
+  };
+  pick(job.granted, hosts.granted);
+  pick(job.grants, hosts.grants);
+  if (!hosts.granted.empty()) hosts.granted_in_all = job.granted;
   hosts.granted_why = job.granted_why;
+  hosts.grants_by = job.grants_by;
+  if (!job.grants_by.empty()) hosts.places = places;
 }
 
 }  // namespace
@@ -149,7 +167,8 @@ Result<HostList> find_hosts(const Request& request, const World& world, const Ba
   const EnvSnapshot& env = world.env;
   if (!request.hostfile.empty()) {
     Result<HostList> hosts = from_hostfile(request.hostfile, world);
-    if (!hosts || batch.scheduler == nullptr || batch.scheduler->cpus_variable.empty() ||
+    if (!hosts || batch.scheduler == nullptr ||
+        (batch.scheduler->cpus_variable.empty() && batch.scheduler->ask_grants.empty()) ||
         !names_hosts(*batch.scheduler, env))
       return hosts;
     const Result<HostList> job = hosts_of(*batch.scheduler, request, world);

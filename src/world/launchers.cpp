@@ -241,7 +241,10 @@ Result<ChosenLauncher> choose(const Request& request, const World& world, const 
   const bool typed = !request.launcher.empty();
   if (typed || !preferred.empty())
     return named(typed ? request.launcher : preferred, typed, world, one_here, must_exist);
-  if (one_here && mpi.family.empty()) return local_launcher(world, kNotNeeded);
+  // An instance gives its cores to every launch that it does not know.
+  const bool instance = site.batch.scheduler != nullptr && site.batch.scheduler->nested &&
+                        (site.hosts.allocation || !site.hosts.places.empty());
+  if (one_here && mpi.family.empty() && !instance) return local_launcher(world, kNotNeeded);
   std::optional<ChosenLauncher> own = of_batch_system(world, site.batch);
   if (own && (serves(*own, mpi, world) ||
               (!one_here && fits(*own->launcher, mpi) && own->srun_types.empty())))

@@ -244,7 +244,9 @@ Result<JobNode> find_node(const Request& request, const World& world, const Site
   const bool first = node.live && is_here(site.hosts.names.front(), world);
   const CpuSet here = first ? node.live->allowed : CpuSet{};
   node.granted = partial_grants(site.hosts, node, here);
-  if (!node.granted.empty()) {
+  if (name_grants(site, world.env, here, node)) {
+    node.part = false;
+  } else if (!node.granted.empty()) {
     node.part = true;
     node.known = here.count() == node.granted.front();
   } else if (site.hosts.granted.empty() && first && site.batch.scheduler != nullptr &&

@@ -22,13 +22,16 @@ struct CpuQuota {
 
 struct JobNode {
   Topology topology;
-  const NodeModel* model = nullptr;   ///< where it comes from; nullptr: measured or from a file
-  bool part = false;                  ///< less than the whole node is granted
-  bool known = true;                  ///< and which CPUs is known
-  CpuSet whole = {};                  ///< of a job with all of it
-  std::optional<Topology> live = {};  ///< this machine, where it was probed
-  std::vector<int> granted = {};      ///< hardware threads on each host; empty: all, or unknown
-  std::string granted_why = {};       ///< as PlanInput::granted_why
+  const NodeModel* model = nullptr;    ///< where it comes from; nullptr: measured or from a file
+  bool part = false;                   ///< less than the whole node is granted
+  bool known = true;                   ///< and which CPUs is known
+  CpuSet whole = {};                   ///< of a job with all of it
+  std::optional<Topology> live = {};   ///< this machine, where it was probed
+  std::vector<int> granted = {};       ///< hardware threads on each host; empty: all, or unknown
+  std::string granted_why = {};        ///< as PlanInput::granted_why
+  std::vector<NodeGrant> grants = {};  ///< as PlanInput::grants and the two behind it
+  std::vector<int> grant_of = {};
+  std::string grants_mask = {};
   bool assumed = false;  ///< they are those of this machine, those of others are not known
   CpuQuota quota = {};   ///< of this machine, where it is planned for
   std::optional<std::vector<int>> reachable = {};  ///< Device::index; nullopt: unknown
@@ -38,6 +41,10 @@ struct JobNode {
 /// probe works. Errors: those of the probe.
 Result<JobNode> find_node(const Request& request, const World& world, const Site& site,
                           const std::function<void()>& meanwhile, Diagnostics& diagnostics);
+
+/// grants.cpp: what the batch system grants by name, on a node like this one. `here`: what this machine, the first host,
+/// allows. Nothing where each host has all of its node. False where it says nothing by name.
+bool name_grants(const Site& site, const EnvSnapshot& env, const CpuSet& here, JobNode& node);
 
 /// HPCLAUNCH_CPU_QUOTA, else the smallest of this process's control group and all around it.
 CpuQuota cpu_quota(const World& world, Diagnostics& diagnostics);

@@ -165,12 +165,17 @@ PlanInput planned_at(Site& site, JobNode job, const World& world, const ChosenLa
   input.reachable = std::move(job.reachable);
   input.job = site.facts;
   input.first_is_here = only_here(site.hosts, world) || is_here(site.hosts.names.front(), world);
+  input.places = std::move(site.hosts.places);
   input.hosts = std::move(site.hosts.names);  // a large job has a megabyte of them
   input.hosts_file = site.hosts.file;
   input.hosts_why = site.hosts.why;
   input.granted = std::move(job.granted);
   input.granted_why = std::move(job.granted_why);
   input.granted_assumed = job.assumed;
+  input.grants = std::move(job.grants);
+  input.grant_of = std::move(job.grant_of);
+  input.grants_mask = std::move(job.grants_mask);
+  input.grants_by = site.hosts.grants_by;
   input.whole_node = std::move(job.whole);
   input.cpu_quota = job.quota.cpus;
   input.cpu_quota_why = std::move(job.quota.why);

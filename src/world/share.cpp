@@ -158,10 +158,15 @@ void keep_free_hosts(const Request& request, const Launches& others, Site& site)
   std::ranges::sort(order);
   HostNames kept;
   for (const std::size_t place : order) kept.push_back(hosts.names[place]);
+  if (hosts.places.empty() && hosts.allocation)
+    for (const std::size_t place : order) hosts.places.push_back(static_cast<int>(place));
+  else
+    keep_at(order, hosts.places);
   hosts.why += fmt::format("; --free: without nodes of {}", names_on(hosts.names, others));
   hosts.names = std::move(kept);
   keep_at(order, hosts.slots);
   keep_at(order, hosts.granted);
+  keep_at(order, hosts.grants);
   hosts.file.clear();
   site.facts.whole_allocation = false;
 }

@@ -7,6 +7,8 @@
 #include <iterator>
 
 #include "hpclaunch/hosts.h"
+#include "hpclaunch/launch.h"
+#include "hpclaunch/text.h"
 #include "world/later.h"
 
 namespace hpclaunch::job {
@@ -21,6 +23,15 @@ JobFacts job_facts(const BatchJob& batch, const World& world) {
 }
 
 namespace {
+
+// An instance that was reached by `flux proxy` has no variable with its job id.
+void ask_job_id(const World& world, BatchJob& batch) {
+  const Scheduler* system = batch.scheduler;
+  if (system == nullptr || system->ask_job.empty() || batch.id != "0" || world.made_up()) return;
+  const auto answer = ask_batch_system({system->ask_job.begin(), system->ask_job.end()}, world);
+  const std::string id(answer && answer->status == 0 ? trim(answer->out) : "");
+  if (!id.empty()) batch.id = id;
+}
 
 // As in a container that keeps the job's id alone. A batch system that lists hosts in variables has said so before.
 void report_unknown_nodes(const Request& request, const EnvSnapshot& env, const Site& site,
@@ -43,6 +54,7 @@ Result<Site> find_site(const Request& request, const World& world, Purpose purpo
   const EnvSnapshot& env = world.env;
   Site site;
   site.batch = find_batch(env);
+  ask_job_id(world, site.batch);
   site.facts = job_facts(site.batch, world);
   Result<HostList> hosts = find_hosts(request, world, site.batch);
   if (!hosts) return hosts.error();

@@ -207,6 +207,7 @@ Result<JobNode> found_on_n1(const char* scheduler, HostList hosts, const Topolog
     meanwhile();
     return LiveNode{live, {}};
   };
+  world.device_files = [](bool) { return std::vector<DeviceFile>(); };
   Site site;
   site.batch.scheduler = find_scheduler(scheduler);
   site.is_here = true;
@@ -272,4 +273,51 @@ TEST_CASE("what Slurm counts as a CPU is told by what this node allows", "[node]
   CHECK(granted({16, 16}, "0-15").empty());                     // all threads
   CHECK(granted({8, 8}, "0-3,8-11") == std::vector<int>{8, 8});
   CHECK(granted({16, 8}, "0-15") == std::vector<int>{16, 8});
+}
+
+TEST_CASE("grants by name limit each host to its own", "[node][parts]") {
+  const auto set = [](const char* list) { return *CpuSet::parse(list); };
+  const auto found = [&](const Topology& here, std::vector<HostGrant> grants) {
+    HostList hosts;
+    hosts.grants = std::move(grants);
+    hosts.grants_by = "flux resource R";
+    const Result<JobNode> node = found_on_n1("flux", hosts, here);
+    REQUIRE(node);
+    return *node;
+  };
+  // Cores in hwloc's order, two threads each.
+  JobNode node = found(two_threads(8, "0-3,8-11"), {{set("0-3"), {}}, {set("4-7"), {}}});
+  CHECK_FALSE((node.part || node.assumed));
+  REQUIRE(node.grants.size() == 2);
+  CHECK(node.grants[0].cpus == set("0-3,8-11"));
+  CHECK(node.grants[1].cpus == set("4-7,12-15"));
+  CHECK(node.grant_of == std::vector<int>{0, 1});
+  CHECK_FALSE(node.grants[0].devices);
+  // All of each node: nothing to say. A mask of this process limits the plan.
+  CHECK(found(two_threads(8, "0-15"), {{set("0-7"), {}}, {set("0-7"), {}}}).grants.empty());
+  node = found(two_threads(8, "0-1,8-9"), {{set("0-7"), {}}, {set("0-7"), {}}});
+  REQUIRE(node.grants.size() == 1);
+  CHECK(node.grants[0].cpus == set("0-1,8-9"));
+  CHECK(node.grant_of == std::vector<int>{0, 0});
+  // Cores that this node does not have: of another kind, so what is allowed here counts.
+  CHECK(found(two_threads(8, "0-3"), {{set("0-15"), {}}, {set("0-15"), {}}}).assumed);
+  // Devices, also of nodes that have none, and partitions of one.
+  Topology gpus = node_of(2, 8, 4);
+  node = found(gpus, {{set("0-7"), set("2-3")}, {set("0-7"), set("0-1")}});
+  REQUIRE(node.grants.size() == 2);
+  CHECK(node.grants[0].devices == std::vector<int>{2, 3});
+  CHECK(node.grants[1].devices == std::vector<int>{0, 1});
+  CHECK(node.grants_mask == "2,3");
+  node = found(gpus, {{set("0-7"), {}}, {set("0-7"), set("1")}});
+  CHECK(node.grants[0].devices == std::vector<int>{});
+  CHECK(node.grants_mask == "-1");
+  CHECK(found(gpus, {{set("0-7"), {}}, {set("0-7"), {}}}).grants.empty());  // it knows no GPU
+  gpus = node_of(2, 8, 6);
+  for (Device& device : gpus.devices) {
+    device.partition = "TPX";
+    device.pci = device.index < 3 ? "0000:01:00.0" : "0000:02:00.0";
+  }
+  node = found(gpus, {{set("0-7"), set("1")}, {set("0-7"), set("0")}});
+  CHECK(node.grants[0].devices == std::vector<int>{3, 4, 5});
+  CHECK(node.grants[1].devices == std::vector<int>{0, 1, 2});
 }

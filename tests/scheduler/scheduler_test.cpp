@@ -194,6 +194,46 @@ TEST_CASE("hosts and slots, one list each", "[scheduler]") {
   CHECK_FALSE(hosts_of("slurm", {"SLURM_JOB_ID=7"}));
 }
 
+TEST_CASE("Flux grants cores and devices by name, each host its own", "[scheduler]") {
+  const auto set = [](const char* list) { return *CpuSet::parse(list); };
+  const auto two = hosts_of(
+      "flux", {},
+      R"({"version": 1, "execution": {"R_lite": [)"
+      R"({"rank": "0", "children": {"core": "0-23", "gpu": "2-3"}},)"
+      R"({"rank": "1", "children": {"core": "0-23", "gpu": "0-1"}}],)"
+      R"("starttime": 0.0, "expiration": 0.0, "nodelist": ["fa,fb"]}})"
+      "\n");
+  REQUIRE(two);
+  CHECK(two->names == std::vector<std::string>{"fa", "fb"});
+  CHECK(two->allocation);
+  CHECK(two->grants_by == "flux resource R");
+  CHECK(two->grants == std::vector<HostGrant>{{set("0-23"), set("2-3")}, {set("0-23"), set("0-1")}});
+  // Ranges of ranks, one rank in several entries, several lists of nodes, a node that is down.
+  const auto more = hosts_of("flux", {},
+                             R"({"execution": {"R_lite": [)"
+                             R"({"rank": "4", "children": {"core": "7"}},)"
+                             R"({"rank": "0-1", "children": {"core": "0-3"}},)"
+                             R"({"rank": "0,4", "children": {"core": "8", "gpu": "1"}}],)"
+                             R"("nodelist": ["n[1-2]", "m9"]}})");
+  REQUIRE(more);
+  CHECK(more->names == std::vector<std::string>{"n1", "n2", "m9"});
+  CHECK(more->grants == std::vector<HostGrant>{{set("0-3,8"), set("1")},
+                                               {set("0-3"), CpuSet{}},
+                                               {set("7-8"), set("1")}});
+  const auto brokers = hosts_of(  // two on one node
+      "flux", {},
+      R"({"execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0"}}], "nodelist": ["v,v"]}})");
+  REQUIRE(brokers);
+  CHECK(brokers->grants.empty());
+  for (const char* text : {R"({"execution": {"R_lite": [], "nodelist": []}})", "{", R"({"a": 1})",
+                           R"({"execution": {"R_lite": 1, "nodelist": ["n1"]}})"}) {
+    INFO(text);
+    REQUIRE_FALSE(hosts_of("flux", {}, text));
+    CHECK_THAT(hosts_of("flux", {}, text).error().hint,
+               ContainsSubstring("--hostfile"));
+  }
+}
+
 TEST_CASE("a heterogeneous Slurm job needs a component", "[scheduler]") {
   const std::vector<std::string> env = {
       "SLURM_JOB_ID=7", "SLURM_HET_SIZE=2", "SLURM_JOB_NODELIST=a1",
