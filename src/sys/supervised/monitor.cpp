@@ -31,19 +31,12 @@
 #include "sys/supervised/links.h"
 #include "sys/supervised/rank_status.h"
 #include "sys/supervised/record.h"
+#include "sys/supervised/waiting.h"
 
 namespace hpclaunch::sys {
 namespace {
 
 using namespace supervised;
-
-constexpr long kStartLimit = 600'000;  // ms until it is too late, unless the user says otherwise
-
-// ms; kNever: it may take any time.
-long start_limit(const Plan& plan) {
-  if (plan.supervision.output.start_seconds) return *plan.supervision.output.start_seconds * 1000L;
-  return plan.supervision.termination.queues ? kNever : kStartLimit;
-}
 
 enum class Phase {
   running,   // the launcher lives
@@ -97,6 +90,7 @@ class Monitor {
     fcntl(errors_.read_end, F_SETFL, O_NONBLOCK);
     if (relays) fcntl(output_.read_end, F_SETFL, O_NONBLOCK);
     facts_.started = wall_clock();
+    program_ = argv.front();
     std::map<std::string, std::optional<std::string>> changes = {{kRecords, key_}};
     const std::string& variable = plan_.supervision.termination.variable;
     if (const std::size_t equals = variable.find('='); equals != std::string::npos)
@@ -231,6 +225,7 @@ class Monitor {
 
   void take(Splitter::Sink& sink) {
     add(pieces_, Stream::err, sink.text);
+    facts_.launcher_said = facts_.launcher_said || !sink.text.empty();
     for (const Record& record : sink.records) ranks_.add(record, facts_.started, wall_clock());
     sink = {};
   }
@@ -271,14 +266,17 @@ class Monitor {
       name_missing_at_ = start_by_ = kNever;
       facts_.start_seconds = start_limit(plan_) / 1000;
       end_at_ = now;
+      say_waiting(false);
     }
     if (name_missing_at_ == kNever || now < name_missing_at_) return;
     name_missing_at_ = kNever;
-    say(
-        fmt::format("hpclaunch: still waiting for {}, {} s after {}\n"
-                    "hpclaunch: try: read the launcher's messages above, or run hpclaunch verify\n",
-                    ranks_.not_started(), kStartPatience / 1000,
-                    started_nodes_ > 0 ? "the last other node" : "the start"));
+    say_waiting(true);
+  }
+
+  void say_waiting(bool whole) {
+    const Waiting waiting{plan_, program_, ranks_.not_started(), started_nodes_ > 0};
+    if (const std::string text = waiting.text(whole, facts_.launcher_said); !text.empty())
+      say(text);
   }
 
   void advance_running(long now) {
@@ -359,6 +357,7 @@ class Monitor {
   Pipe errors_;             // the launcher's stderr
   Pipe output_;             // its stdout; unused where it has ours
   pid_t launcher_ = 0;
+  std::string program_;  // of the launcher
   RankStatus ranks_;
   Links links_;
   Splitter splitter_;

@@ -277,8 +277,9 @@ Summary RankStatus::summary(const RankExit& launcher, const JobFacts& facts) con
   if (facts.start_seconds > 0)
     summary.report = fmt::format(
         "hpclaunch: {} did not start within {} s; stopped {}\n"
-        "hpclaunch: try: read the launcher's messages above, or --start-timeout SECONDS\n",
-        not_started(), facts.start_seconds, plan_.launch.launcher);
+        "hpclaunch: try: {}, or --start-timeout SECONDS\n",
+        not_started(), facts.start_seconds, plan_.launch.launcher,
+        facts.launcher_said ? "read the launcher's messages above" : "run hpclaunch verify");
   else
     summary.report = causes(ending, launcher, facts) + launcher_end(ending, launcher, facts);
   return summary;

@@ -17,6 +17,7 @@ struct JobFacts {
   bool user_ends = false;       ///< one of them ends programs
   bool stopped_by_us = false;   ///< the other ranks got TERM from us after the first failure
   bool launcher_stuck = false;  ///< we had to stop the launcher, because it did not exit
+  bool launcher_said = false;   ///< something on its standard error, beside records
   long start_seconds = 0;       ///< the limit within which some nodes did not start; 0: none such
   std::string
       lost_host;  ///< the first node whose connection to the launcher ended, all its ranks silent

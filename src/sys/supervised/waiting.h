@@ -1,0 +1,23 @@
+#pragma once
+// Nodes that do not start: for how long, and what to say about it.
+#include <string>
+
+#include "hpclaunch/plan.h"
+
+namespace hpclaunch::sys::supervised {
+
+/// In ms; kNever: it may take any time.
+long start_limit(const Plan& plan);
+
+struct Waiting {
+  const Plan& plan;
+  const std::string& program;  ///< of the launcher
+  std::string who;             ///< "ranks 0-3 on n1"
+  bool some_started = false;
+
+  /// What the batch system says of launches that wait, where it can be asked; `whole`: after who waits, and with what to do.
+  /// `said`: the launcher has printed messages; the batch system's answer counts as one.
+  std::string text(bool whole, bool& said) const;
+};
+
+}  // namespace hpclaunch::sys::supervised
