@@ -88,6 +88,7 @@ struct Examined {
 struct RankReport {
   int launcher_local_rank = -1;               ///< from the launcher's own variable; -1 unknown
   std::string cpus;                           ///< affinity mask, in list format
+  std::string cpus_given;                     ///< by the launcher, where planned ones are missing
   std::string cpuset;                         ///< of the control group; "" where it cannot be read
   std::string memory_policy;                  ///< "default", "bind", "local", ...; "" unknown
   std::string memory_nodes;                   ///< of the policy, in list format

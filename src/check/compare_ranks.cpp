@@ -96,6 +96,22 @@ void compare_cpus(const Subject& at) {
   at.rank_differs("cpus", planned.to_list(), shown(cpus), reason.cause, reason.fix);
 }
 
+// Where this machine allows some CPUs only, a mask is a grant on the other nodes as well; the shim can leave it, as no
+// control group holds the rank there.
+void compare_given(const Subject& at) {
+  const Result<CpuSet> given = CpuSet::parse(at.report.cpus_given);
+  const Topology& node = at.job.node;
+  if (!given || node.allowed.contains(node.all_pus())) return;
+  const CpuSet outside = at.planned().cpus - *given;
+  if (outside.empty()) return;
+  at.rank_differs(
+      "granted-cpus", given->to_list(), at.planned().cpus.to_list(),
+      fmt::format("the rank was started with CPUs {} only, and moved to {}: the job has "
+                  "other CPUs on this node than planned, or the launcher binds",
+                  given->to_list(), cpus_text(outside)),
+      "request whole nodes, or use --bind-via none");
+}
+
 void compare_cpus_of_import(const Subject& at) {
   const RankReport& report = at.report;
   if (report.cpus == report.cpus_before) return;
@@ -277,6 +293,7 @@ void compare_devices(const Subject& at) {
 void compare_rank(const Subject& at) {
   compare_local_rank(at);
   compare_cpus(at);
+  compare_given(at);
   compare_import(at);
   compare_memory(at);
   compare_devices(at);

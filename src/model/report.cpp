@@ -50,6 +50,7 @@ template <class Report, class Each>
 void members(Report& report, Each each) {
   each("launcher_local_rank", report.launcher_local_rank);
   each("cpus", report.cpus);
+  each("cpus_given", report.cpus_given);
   each("cpuset", report.cpuset);
   each("memory_policy", report.memory_policy);
   each("memory_nodes", report.memory_nodes);
@@ -179,6 +180,7 @@ RankReport read_report(const Json& json) {
   report.imported = json.contains("before");
   if (report.imported) {
     take(json.at("before"), "cpus", report.cpus_before);
+    take(json.at("before"), "cpus_given", report.cpus_given);
     take(json.at("before"), "variables", report.variables_before);
   }
   if (json.contains("facts")) report.facts = read_facts(json.at("facts"));

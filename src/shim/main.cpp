@@ -47,6 +47,8 @@ void bind(Task& task, const Place& place, Verify verify) {
     if (known && found == task.mask) return;
     add_found(line.add("the launcher bound CPUs "), found, known).add(", planned ").add(task.mask);
     if (verify == Verify::strict) stop(kFailed, line);
+  } else if (read_affinity(task.given)) {
+    task.outside = !task.given.contains(task.mask);
   }
   const bool accepted = write_affinity(task.mask);
   known = read_affinity(found);

@@ -279,6 +279,7 @@ inline void observe(Json& out, const char* const* environment, const Plan& plan,
     out.add(",\"cpus\":\"(unknown)\"");
   else if (task.binding == Binding::part || !(found == (bound ? task.mask : allowed)))
     out.add(",\"cpus\":\"").add(found).add("\"");
+  if (task.outside) out.add(",\"cpus_given\":\"").add(task.given).add("\"");
   const int local = number_in(environment, &plan.local_name, 1);
   if (plan.local_name.size > 0 && local != place.local) {
     out.add(",\"launcher_local_rank\":");

@@ -13,8 +13,10 @@ struct Task {
   Mask mask;
   int part_first = 0;  ///< of a part, as part_last
   int part_last = 0;
-  int granted = 0;  ///< cores that must be found for a part to hold; 0: any number
-  Text counted;     ///< Plan::counted
+  int granted = 0;       ///< cores that must be found for a part to hold; 0: any number
+  Text counted;          ///< Plan::counted
+  bool outside = false;  ///< the CPUs are not all among those that the rank was started with
+  Mask given;            ///< which are these then
   Text named;   ///< the lists of all ranks of a node that may have these CPUs; empty: a part alone
   Text absent;  ///< Plan::absent
   int count = 0;

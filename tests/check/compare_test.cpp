@@ -229,6 +229,21 @@ TEST_CASE("a part of the granted CPUs", "[compare][cpus]") {
   CHECK(job.only().planned == "2 granted CPUs");
 }
 
+TEST_CASE("moved outside of the CPUs that it was started with", "[compare][cpus]") {
+  Job job;
+  job.rank(5).cpus_given = "64-127";
+  CHECK(job.compared().differences.empty());  // of whole nodes: the launcher binds by itself
+  for (int c = 0; c < 128; ++c) job.node.cores.push_back({0, 0, cpus(std::to_string(c))});
+  job.node.allowed = cpus("0-63");  // a mask is a grant here, and so it is there
+  CHECK(job.only().what.id == "granted-cpus");
+  CHECK(job.only().what.severity == Severity::error);
+  CHECK(job.only().planned == "64-127");
+  CHECK(job.only().found == "4-7");
+  CHECK(job.only().ranks == Numbers{5});
+  job.rank(5).cpus_given = "0-63";
+  CHECK(job.compared().differences.empty());
+}
+
 TEST_CASE("ranks that did not report are named with their node", "[compare][silent]") {
   Job job;
   job.seen.reports.erase(job.seen.reports.begin() + 6, job.seen.reports.begin() + 8);

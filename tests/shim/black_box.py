@@ -824,6 +824,9 @@ class Report(unittest.TestCase):
         if len(allowed) > 1:
             self.assertEqual(self.report(*self.GOOD, cpus={allowed[1]})["cpus"], str(allowed[1]))
             self.assertEqual(self.report(*self.GOOD, node=":expect=%d" % allowed[0], cpus={allowed[1]})["cpus"], str(allowed[1]))
+            moved = self.report(*self.GOOD, node=":cpus=%d" % allowed[0], cpus={allowed[1]})
+            self.assertEqual((moved["cpus_given"], "cpus" in moved), (str(allowed[1]), False))
+            self.assertNotIn("cpus_given", self.report(*self.GOOD, node=":cpus=%d" % allowed[0]))
 
     def test_while_the_program_runs(self):
         with tempfile.TemporaryDirectory() as folder:
