@@ -133,6 +133,7 @@ hpclaunch_unit_test(make_plan SOURCES
   tests/plan/devices_per_rank_test.cpp
   tests/plan/grants_law_test.cpp
   tests/plan/grants_parts_test.cpp
+  tests/plan/named_grants_test.cpp
   tests/plan/grants_test.cpp
   tests/plan/masks_test.cpp
   tests/plan/nics_test.cpp
@@ -339,7 +340,7 @@ if(_pure)
 endif()
 
 # What starts ranks, other programs or a terminal.
-foreach(topic golden counts launches usage terminal doctor local endings agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
+foreach(topic golden counts launches flux usage terminal doctor local endings agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
   hpclaunch_test(cli.${topic} machine cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
 endforeach()
 # They bind ranks to the same cores and wait for one another's.

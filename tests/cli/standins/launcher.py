@@ -10,7 +10,7 @@ variables that the real one gives it. It binds nothing, for the site's cores are
 from its arguments alone, so nothing of the product is used here.
 
 CONFIG (JSON): record (a folder), gpu_order (the device of each local rank under srun's --gpu-bind=closest), hosts
-(of a Flux instance, or of an LSF job with jsrun).
+(of a Flux instance, or of an LSF job with jsrun); more of Flux in flux.py.
 """
 import json
 import os
@@ -18,6 +18,9 @@ import re
 import subprocess
 import sys
 import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # the tests start Python with -I
+import flux  # noqa: E402
 
 # option -> takes a value. A value stands behind "=" or in the next word, for one letter also right behind it.
 OPTIONS = {
@@ -29,8 +32,7 @@ OPTIONS = {
               "--distribution": 1, "--nodelist": 1, "--cpu-bind": 1, "--mem-bind": 1, "--gpu-bind": 1, "--gpus-per-node": 1,
               "--gpus-per-task": 1, "--export": 1, "--kill-on-bad-exit": 1, "--wait": 1, "--chdir": 1, "--label": 0, "-l": 0,
               "--output": 1, "--error": 1, "--mpi": 1, "--exact": 0, "--overlap": 0, "--overcommit": 0, "--unbuffered": 0, "-u": 0, "--network": 1},
-    "flux": {"-N": 1, "--nodes": 1, "-n": 1, "--ntasks": 1, "-x": 0, "--exclusive": 0, "--requires": 1, "-o": 1, "--setopt": 1,
-             "--setattr": 1, "--label-io": 0, "-l": 0, "--env": 1, "-c": 1, "-g": 1, "--cwd": 1},
+    "flux": flux.OPTIONS,
     "intelmpi": {"-n": 1, "-np": 1, "-ppn": 1, "-perhost": 1, "-hosts": 1, "-f": 1, "-hostfile": 1, "-machinefile": 1,
                  "-genvall": 0, "-genvnone": 0, "-genv": 2, "-prepend-rank": 0, "-l": 0, "-bootstrap": 1, "-rmk": 1,
                  "-print-rank-map": 0, "-wdir": 1, "-iface": 1},
@@ -149,21 +151,6 @@ class Slurm:
         if self.order:
             own["ROCR_VISIBLE_DEVICES"] = self.order[local]
         return own
-
-
-class Flux:
-    def __init__(self, options, config):
-        self.size = int(last(options, "-n", "--ntasks"))
-        nodes = int(last(options, "-N", "--nodes"))
-        required = last(options, "--requires")
-        self.hosts = hosts_of_list(required[len("host:"):] if required else config["hosts"])[:nodes]
-        if len(self.hosts) < nodes:
-            fail("unsatisfiable request")
-        self.counts = spread(self.size, nodes)
-
-    def variables(self, rank, local, node):
-        return {"FLUX_TASK_RANK": rank, "FLUX_TASK_LOCAL_ID": local, "FLUX_JOB_SIZE": self.size, "FLUX_JOB_NNODES": len(self.hosts),
-                "FLUX_JOB_ID": "\u0192ABC123", "PMI_RANK": rank, "PMI_SIZE": self.size}
 
 
 def one_cpu(local):
@@ -303,7 +290,7 @@ class Prrte(OpenMpi):
         return every if self.ompi else {name: value for name, value in every.items() if name.startswith("PMIX_")}
 
 
-KINDS = {"pals": Pals, "slurm": Slurm, "flux": Flux, "intelmpi": IntelMpi, "jsrun": Jsrun, "openmpi": OpenMpi, "prrte": Prrte}
+KINDS = {"pals": Pals, "slurm": Slurm, "flux": flux.Flux, "intelmpi": IntelMpi, "jsrun": Jsrun, "openmpi": OpenMpi, "prrte": Prrte}
 VERSIONS = {"pals": "mpiexec 1.8.0", "slurm": "slurm 24.11.5", "flux": "commands: 0.88.0\nlibflux-core: 0.88.0",
             "intelmpi": "Intel(R) MPI Library for Linux* OS, Version 2021.15 Build 20250213 (id: d233448)", "jsrun": "jsrun 10.3.0.2",
             "openmpi": "mpirun (Open MPI) 5.0.7", "prrte": "prterun (PRRTE) 3.0.8"}
@@ -332,9 +319,12 @@ def main():
     if words == ["--version"]:
         print(VERSIONS[kind])
         return 0
-    if kind == "flux" and words[:2] == ["hostlist", "local"]:
-        print(config["hosts"])
-        return 0
+    if kind == "flux":
+        config.update(all=hosts_of_list(config["hosts"]), expand=hosts_of_list)
+        said = flux.answer(words, config)
+        if said is not None:
+            print(said)
+            return 0
     with open(os.path.join(config["record"], "call.json"), "x") as file:
         json.dump({"argv": words, "env": dict(os.environ)}, file)
     if kind == "flux":
@@ -345,6 +335,8 @@ def main():
     job = KINDS[kind](options, config)
     if sum(job.counts) != job.size:
         fail("%d ranks, but the nodes take %d" % (job.size, sum(job.counts)))
+    if kind == "flux":
+        return flux.run(job, program)
     started, first = [], 0
     for node, count in enumerate(job.counts):
         for local in range(count):
