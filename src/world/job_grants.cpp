@@ -39,6 +39,19 @@ std::string description(const BatchJob& batch, const World& world) {
   return answer && answer->status == 0 ? answer->out : "";
 }
 
+// CPUs of each host, as the batch system counts them; empty where it does not name one of them.
+std::vector<int> counts_of(const JobGrants& grants, const HostNames& hosts) {
+  std::map<std::string, int> known;
+  for (const auto& [host, cpus] : grants.cpus) known[short_host(host)] += cpus;
+  std::vector<int> counts;
+  for (const std::string& host : hosts) {
+    const auto found = known.find(short_host(host));
+    if (found == known.end()) return {};
+    counts.push_back(std::max(found->second, 1));
+  }
+  return counts;
+}
+
 }  // namespace
 
 std::string describe_job(const Request& request, const World& world, const Site& site) {
@@ -56,15 +69,10 @@ CpuQuota counted_cpus(const World& world, const Site& site, const Topology& live
   const Scheduler& system = *site.batch.scheduler;
   const std::optional<JobGrants> grants = system.grants(site.batch.said);
   if (!grants || grants->whole) return {};
-  std::map<std::string, int> counts;
-  for (const auto& [host, cpus] : grants->cpus) counts[std::string(short_host(host))] += cpus;
-  int least = CpuSet::kCapacity;
-  for (const std::string& host : site.hosts.names) {
-    const auto found = counts.find(std::string(short_host(host)));
-    if (found == counts.end()) return {};
-    least = std::min(least, std::max(found->second, 1));
-  }
-  const std::string here(short_host(site.hosts.names.front()));
+  const std::vector<int> counts = counts_of(*grants, site.hosts.names);
+  if (counts.empty()) return {};
+  const int least = *std::ranges::min_element(counts);
+  const std::string here = short_host(site.hosts.names.front());
   const NodeShare node = ask_about_node(system, here, world, live);
   if (node.exclusive || least >= node.cpus) return {};
   const int threads = std::max(whole.count() / node.cpus, 1);  // of what it counts as a CPU
@@ -87,6 +95,20 @@ std::map<std::string, std::string> set_by_job(const World& world, const Site& si
     if (asked_for(text, one.unless)) found.erase(entry);
   }
   return found;
+}
+
+bool count_others(const Site& site, const CpuSet& here, JobNode& node) {
+  if (site.batch.said.empty()) return false;
+  const std::optional<JobGrants> grants = site.batch.scheduler->grants(site.batch.said);
+  std::vector<int> counts = grants ? counts_of(*grants, site.hosts.names) : std::vector<int>();
+  if (counts.empty() || here.count() % counts.front() != 0) return false;
+  const int threads = here.count() / counts.front();  // of what it counts as a CPU
+  const int cores = static_cast<int>(node.topology.cores.size());
+  if (threads > 1 && threads * cores != node.topology.all_pus().count()) return false;
+  for (int& count : counts) count *= threads;
+  node.granted = std::move(counts);
+  node.granted_why = grants->why;
+  return true;
 }
 
 }  // namespace hpclaunch::job

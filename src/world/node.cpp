@@ -252,10 +252,13 @@ Result<JobNode> find_node(const Request& request, const World& world, const Site
   } else if (site.hosts.granted.empty() && first && site.batch.scheduler != nullptr &&
              site.hosts.names.size() > 1 && !here.contains(node.whole)) {
     // Other nodes may have the same CPUs, where the system keeps some everywhere, or others.
-    node.part = node.known = node.assumed = true;
-    node.granted = assumed_grants(site.hosts, node.topology);
-    node.granted_why = fmt::format("this node allows {} of {} CPUs", node.topology.allowed.count(),
-                                   node.whole.count());
+    node.part = node.known = true;
+    node.assumed = !count_others(site, here, node);
+    if (node.assumed) {
+      node.granted = assumed_grants(site.hosts, node.topology);
+      node.granted_why = fmt::format("this node allows {} of {} CPUs",
+                                     node.topology.allowed.count(), node.whole.count());
+    }
   }
   find_reachable(site, world, node);
   return node;

@@ -55,6 +55,10 @@ std::string describe_job(const Request& request, const World& world, const Site&
 /// By BatchJob::said, where the job has a part of its nodes, the least on one of them, and may use all CPUs of `live`.
 CpuQuota counted_cpus(const World& world, const Site& site, const Topology& live);
 
+/// By BatchJob::said, where this machine, the first host, is confined to `here`, and to as many CPUs as it says: what
+/// each host grants. False where that is not known.
+bool count_others(const Site& site, const CpuSet& here, JobNode& node);
+
 /// As set_by_batch, without what the job asked for. `node`: where as many are no sign of that.
 std::map<std::string, std::string> set_by_job(const World& world, const Site& site,
                                               const Topology& node);

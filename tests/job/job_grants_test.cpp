@@ -83,3 +83,20 @@ TEST_CASE("whole nodes, and jobs of which nothing is known, have no such count",
   CHECK(counted(qstat("pn7/0"), pbsnodes(16)).cpus == 0);
   CHECK(counted(qstat("pn1/0"), pbsnodes(16), {"pn1", "elsewhere"}).cpus == 0);
 }
+
+TEST_CASE("where the job is confined here, other nodes have what is counted for them", "[grants]") {
+  const auto others = [](const std::string& places, const std::string& here) {
+    Site site;
+    site.batch.scheduler = find_scheduler("pbs");
+    site.batch.said = qstat(places);
+    site.hosts.names = HostNames{"pn1", "pn2"};
+    JobNode node;
+    node.topology = smt_machine();
+    return count_others(site, *CpuSet::parse(here), node) ? node.granted : std::vector<int>();
+  };
+  CHECK(others("pn1/0*4+pn2/0*6", "0-3") == std::vector<int>{4, 6});
+  CHECK(others("pn1/0*2+pn2/0*3", "0-1,8-9") == std::vector<int>{4, 6});  // it counts cores
+  CHECK(others("pn1/0+pn2/0*3", "0-3").empty());                          // a CPU is no 4 threads
+  CHECK(others("pn1/0*16+pn2/0*16", "1-15").empty());  // some CPUs are kept from every job
+  CHECK(others("pn1/0*4", "0-3").empty());
+}
