@@ -137,10 +137,10 @@ class Flux(Job):
         return program, self.env(FLUX_URI="local:///run/flux/local", **extra)
 
     def test_the_instance_names_its_nodes(self):
-        program, env = self.flux("echo 'f[1-2]'")
+        program, env = self.flux("""[ $1 != resource ] || echo '{"execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-1"}}], "nodelist": ["f[1-2]"]}}'""")
         plan = self.plan(*COUNTS, "--ppn", "1", env=env)
         self.assertEqual((plan["hosts"], plan["launcher"], plan["argv"][:2]), (["f1", "f2"], "flux", [program, "run"]))
-        self.assertEqual(self.started(), ["flux hostlist local"])
+        self.assertEqual(self.started(), ["flux getattr jobid", "flux resource R --states=up"])
 
     def test_the_innermost_one_counts(self):
         self.program("srun")

@@ -389,7 +389,7 @@ class MoreOfSlurm(SiteTest):
             with self.subTest(hosts=hosts):
                 job = self.flux(hosts)
                 started = self.launched(job, "run -N 2 -n 8 -o cpu-affinity=map:0-23,96-119;24-47,120-143;48-71,144-167;72-95,168-191 "
-                                        "-o gpu-affinity=off -o exit-timeout=none -o exit-on-error --exclusive -ofastload=on "
+                                        "-o gpu-affinity=off -o exit-timeout=none --exclusive -ofastload=on "
                                         "-ompibind=off --setattr=rdzv_get_en=0", ranks=range(8))
                 self.laws(bound_sets(started.argv), range(4), NODES["mi300a"])
                 self.ranked(started, 4, 8, hosts.replace("[1001-1002]", "1001"), local_rank=lambda local: 0)

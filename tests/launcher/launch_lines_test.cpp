@@ -68,8 +68,7 @@ TEST_CASE("flux run: blocks of ranks in any order of nodes, any number on each",
   CHECK(map(uneven({2, 2, 2}), {1, 5, 9}).empty());  // of more nodes
   CHECK(map(uneven({3, 2, 2}), {}).empty());         // its own way
   CHECK(map(uneven({2, 2, 2}), {7, 2, 3}) == "--taskmap=manual:[[2,1,2,1],[0,2,2,1]]");
-  CHECK(map(uneven({3, 1, 2}), {2, 1, 0}) ==
-        "--taskmap=manual:[[2,1,3,1],[1,1,1,1],[0,1,2,1]]");
+  CHECK(map(uneven({3, 1, 2}), {2, 1, 0}) == "--taskmap=manual:[[2,1,3,1],[1,1,1,1],[0,1,2,1]]");
   CHECK(map(uneven({1, 4, 4}), {}) == "--taskmap=manual:[[0,1,1,1],[1,2,4,1]]");
   Plan listed = two_nodes();  // Flux's order is not known: by name, as it has nodes mostly
   listed.hosts.names = {"node10", "node9"};

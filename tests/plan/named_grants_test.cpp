@@ -77,8 +77,8 @@ TEST_CASE("hosts with equal grants are one kind, and its list is one for all", "
 }
 
 TEST_CASE("different numbers of devices: a rank for each, unless counts were typed", "[grants]") {
-  PlanInput in = job({{set("0-15"), std::vector{0, 1, 2}}, {set("0-15"), std::vector{3}}},
-                     {0, 1, 0});
+  PlanInput in =
+      job({{set("0-15"), std::vector{0, 1, 2}}, {set("0-15"), std::vector{3}}}, {0, 1, 0});
   asked(in).gpu_view = "own";
   const Plan plan = planned(in);
   CHECK(plan.world_size() == 7);

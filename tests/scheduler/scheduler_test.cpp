@@ -196,18 +196,18 @@ TEST_CASE("hosts and slots, one list each", "[scheduler]") {
 
 TEST_CASE("Flux grants cores and devices by name, each host its own", "[scheduler]") {
   const auto set = [](const char* list) { return *CpuSet::parse(list); };
-  const auto two = hosts_of(
-      "flux", {},
-      R"({"version": 1, "execution": {"R_lite": [)"
-      R"({"rank": "0", "children": {"core": "0-23", "gpu": "2-3"}},)"
-      R"({"rank": "1", "children": {"core": "0-23", "gpu": "0-1"}}],)"
-      R"("starttime": 0.0, "expiration": 0.0, "nodelist": ["fa,fb"]}})"
-      "\n");
+  const auto two = hosts_of("flux", {},
+                            R"({"version": 1, "execution": {"R_lite": [)"
+                            R"({"rank": "0", "children": {"core": "0-23", "gpu": "2-3"}},)"
+                            R"({"rank": "1", "children": {"core": "0-23", "gpu": "0-1"}}],)"
+                            R"("starttime": 0.0, "expiration": 0.0, "nodelist": ["fa,fb"]}})"
+                            "\n");
   REQUIRE(two);
   CHECK(two->names == std::vector<std::string>{"fa", "fb"});
   CHECK(two->allocation);
   CHECK(two->grants_by == "flux resource R");
-  CHECK(two->grants == std::vector<HostGrant>{{set("0-23"), set("2-3")}, {set("0-23"), set("0-1")}});
+  CHECK(two->grants ==
+        std::vector<HostGrant>{{set("0-23"), set("2-3")}, {set("0-23"), set("0-1")}});
   // Ranges of ranks, one rank in several entries, several lists of nodes, a node that is down.
   const auto more = hosts_of("flux", {},
                              R"({"execution": {"R_lite": [)"
@@ -229,8 +229,7 @@ TEST_CASE("Flux grants cores and devices by name, each host its own", "[schedule
                            R"({"execution": {"R_lite": 1, "nodelist": ["n1"]}})"}) {
     INFO(text);
     REQUIRE_FALSE(hosts_of("flux", {}, text));
-    CHECK_THAT(hosts_of("flux", {}, text).error().hint,
-               ContainsSubstring("--hostfile"));
+    CHECK_THAT(hosts_of("flux", {}, text).error().hint, ContainsSubstring("--hostfile"));
   }
 }
 
