@@ -53,6 +53,14 @@ struct TerminationPolicy {
   bool ranks_outlive_launcher = false;  ///< ranks survive a SIGKILL of the launcher
   bool watch_links =
       false;  ///< it has a TCP connection to each node, and does not find silent ones by itself
+  bool zero_for_lost_node = false;  ///< it may exit with 0 after it has lost a node
+  /// Behind `before` in a line with `mark` stands a node's name: "Remote daemon: [...] on node n3".
+  struct NameInText {
+    std::string mark, before;
+  };
+  std::vector<NameInText> lost_node_texts = {};  ///< by which it says that it has lost a node
+  /// What ranks get of a signal that ends programs: "prterun kills ..."; "": they get the signal.
+  std::string at_stop = {};
   /// To stop the launcher with everything it has started: one signal after the other.
   struct Step {
     int signal = 0;
@@ -126,6 +134,7 @@ struct LauncherTraits {
     enum When { always, as_root, qualified_hosts } when = always;
   };
   std::vector<Preset> presets = {};  ///< ascending name; set in the launcher's environment
+  std::string removes = {};       ///< beginnings of names that its ranks do not get: "PRTE_ PMIX_"
   bool errors_elsewhere = false;  ///< an argument of the user redirects the ranks' standard error
   /// Variable with the step's number inside a step of this launcher; "" when it has no steps.
   std::string step_var = {};

@@ -81,8 +81,11 @@ bool ends_programs(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
-std::string forwarded_text(int signal) {
-  if (signal == SIGINT) return "interrupted (Ctrl-C)";
+std::string forwarded_text(int signal, std::string_view at_stop) {
+  const bool other = !at_stop.empty() && ends_programs(signal);
+  if (signal == SIGINT)
+    return fmt::format("interrupted (Ctrl-C){}{}", other ? ": " : "", other ? at_stop : "");
+  if (other) return fmt::format("sent {} to the launcher: {}", signal_name(signal), at_stop);
   return fmt::format("sent {} to the ranks", signal_name(signal));
 }
 
@@ -91,13 +94,14 @@ std::string log_path(const std::string& directory, int rank, int ranks) {
 }
 
 std::string failure_report(const Ending& ending, int ranks, int forwarded,
-                           std::string_view stopped_by, const std::string& log) {
+                           std::string_view stopped_by, const std::string& log,
+                           std::string_view at_stop) {
   const RankFailure& first = *ending.first;
   std::string text =
       fmt::format("hpclaunch: rank {}{}: host {}, pid {}, {}, {:.1f} s after start\n", first.rank,
                   ranks == 1 || ending.node_first ? " failed" : " failed first", first.host,
                   first.pid, cause(first), first.seconds);
-  if (forwarded != 0) text += fmt::format("hpclaunch: {}\n", forwarded_text(forwarded));
+  if (forwarded != 0) text += fmt::format("hpclaunch: {}\n", forwarded_text(forwarded, at_stop));
   // The last lines of a single rank are right above; a signal from outside needs no evidence.
   const bool needs_lines = ranks > 1 && (forwarded == 0 || is_crash(first));
   std::string last_lines;

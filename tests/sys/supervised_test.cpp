@@ -13,6 +13,7 @@
 
 #include "support/catch.h"
 #include "sys/supervised/links.h"
+#include "sys/supervised/lost_node.h"
 #include "sys/supervised/rank_status.h"
 #include "sys/supervised/record.h"
 
@@ -21,6 +22,7 @@ namespace {
 using namespace hpclaunch::sys::supervised;
 using hpclaunch::Plan;
 using hpclaunch::sys::RankExit;
+using hpclaunch::sys::SilentRanks;
 
 const Bounds kBounds{16, 2, "@hpclaunch K "};
 const std::string kEnd = "@hpclaunch K rank=3 node=0 host=n1 pid=123 at=1732212345.123456 exit=7";
@@ -514,6 +516,71 @@ TEST_CASE("what the user sent is no surprise", "[supervised][status]") {
   CHECK(RankStatus(two_nodes()).summary({}, facts).ending.status == 143);
 }
 
+TEST_CASE("a launcher that kills ranks at once is said to do so", "[supervised][status]") {
+  JobFacts facts = plain();
+  facts.forwarded = SIGTERM;
+  facts.user_ends = true;
+  Plan plan = two_nodes();
+  plan.supervision.termination.at_stop = "it kills ranks";
+  const auto report = [&] { return RankStatus(plan).summary(exited(1), facts).report; };
+  CHECK(report().starts_with("hpclaunch: sent SIGTERM to the launcher: it kills ranks\n"));
+  facts.forwarded = SIGINT;
+  CHECK(report().starts_with("hpclaunch: interrupted (Ctrl-C): it kills ranks\n"));
+  facts.forwarded = SIGUSR1;
+  CHECK(report().starts_with("hpclaunch: sent SIGUSR1 to the ranks\n"));
+  facts.forwarded = SIGTERM;
+  RankStatus ranks(plan);
+  ranks.add(ended(2, 1, 0, SIGTERM), kStart, kStart + 10);
+  CHECK(ranks.summary(exited(1), facts).report.find("it kills ranks") != std::string::npos);
+}
+
+TEST_CASE("silent ranks that had started do not miss a redirected stream", "[supervised][status]") {
+  Record begun = ended(4, 0, 0);
+  begun.is_begin = true;
+  const auto report = [](const std::vector<Record>& records) {
+    return of(records).summary(exited(0), plain()).report;
+  };
+  CHECK(report({}).find("redirect standard error") != std::string::npos);
+  CHECK(report({begun}).find("redirect standard error") == std::string::npos);
+}
+
+TEST_CASE("the node that a launcher says it has lost", "[supervised][lost]") {
+  using hpclaunch::sys::supervised::LostNode;
+  const std::vector<hpclaunch::TerminationPolicy::NameInText> texts = {
+      {"Remote daemon:", " on node "}, {"Remote host:", "Remote host:"}};
+  const std::string lost =
+      "----\nPRTE has lost communication with a remote daemon.\n\n"
+      "  HNP daemon   : [prterun-n1-757@0,0] on node n1\n"
+      "  Remote daemon: [prterun-n1-757@0,2] on node n3\n\nThis is usually due to";
+  std::vector<SilentRanks> silent = {{"n1.x", "0-1", 2}, {"n3.x", "4-5", 2}};
+  for (SilentRanks& node : silent) node.whole_node = true;
+  for (std::size_t size = 1; size <= lost.size(); size += 7) {
+    LostNode node(texts);
+    for (std::size_t at = 0; at < lost.size(); at += size) node.feed(lost.substr(at, size), 5);
+    CHECK(node.name() == "n3");
+    CHECK(node.at() == 5);
+    CHECK(node.among(silent) == &silent[1]);
+    node.feed("\n  Remote host:   n1\n", 9);
+    CHECK(node.name() == "n3");
+  }
+  LostNode agent(texts);
+  agent.feed(std::string(2000, 'x') + "\n  Local host:    n1\n  Remote host:   n3\n  Daemon", 7);
+  CHECK(agent.name() == "n3");
+  silent[1].whole_node = false;
+  CHECK(agent.among(silent) == nullptr);
+  for (const char* text :
+       {"Remote daemon: on n3\n", " on node n3\n", "Remote host:\n", "Remote host: n3"}) {
+    INFO(text);
+    LostNode none(texts);
+    none.feed(text, 1);
+    CHECK(none.name().empty());
+    CHECK(none.among(silent) == nullptr);
+  }
+  LostNode deaf({});
+  deaf.feed(lost, 1);
+  CHECK(deaf.name().empty());
+}
+
 TEST_CASE("records that add nothing", "[supervised][status]") {
   RankStatus ranks(two_nodes());
   Record elsewhere = ended(2, 1, 0);
@@ -583,9 +650,14 @@ TEST_CASE("a connection is lost where others are left", "[supervised][links]") {
     }
     links.take_ended();
     links.drop();
-    const std::vector<Links::Ended> lost = links.lost();
-    REQUIRE(lost.size() == (all ? 0U : 1U));
-    if (!all) CHECK(lost[0].address == "127.0.0.1");
+    std::vector<SilentRanks> silent = {{"192.0.2.1", "0", 1}, {"127.0.0.1", "1", 1}};
+    for (SilentRanks& node : silent) node.whole_node = true;
+    double at = 0;
+    const SilentRanks* const lost = links.lost_among(silent, at);
+    CHECK(lost == (all ? nullptr : &silent[1]));
+    CHECK((at > 0) == !all);
+    silent[1].whole_node = false;
+    CHECK(links.lost_among(silent, at) == nullptr);
   }
 }
 #endif

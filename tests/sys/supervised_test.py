@@ -160,6 +160,17 @@ sys.exit(143)
         self.assertEqual([job.status, job.err], [137, "hpclaunch: no exit status from ranks 4-7 on n2: node lost, or killed with the launcher\n"])
         self.assertEqual(job.said, "ok 4 failed 0 ended 0 silent n2:4-7 launcher-exit 0")
 
+    def test_a_lost_node_is_the_one_that_the_launcher_names(self):
+        begun = "[err(head(rank) + 'begun\\n') for rank in (0, 4)]\n"
+        for name, says in (("n2", "err('  HNP daemon   : [j@0,0] on node n1\\n  Remote daemon: [j@0,1] on node n2\\n')"),
+                           ("n1", "print('  Local host:    n2\\n  Remote host:   n1\\n')")):
+            job = self.run_job(begun + says, "--launcher", "prrte")
+            self.assertEqual(job.status, 137)
+            self.assertIn("hpclaunch: node %s failed first: no exit status from ranks" % name, job.err)
+        job = self.run_job(begun, "--launcher", "prrte")
+        self.assertEqual(job.status, 137)
+        self.assertIn("hpclaunch verify names nodes that do not answer", job.err)
+
     def test_the_launcher_fails_alone(self):
         job = self.run_job("[end(rank) for rank in ranks]\nsys.exit(9)")
         self.assertEqual([job.status, job.err], [9, "hpclaunch: other exited with status 9, but all ranks exited with 0\n"])

@@ -50,6 +50,8 @@ Setting supervise_choice(const PlanInput& input, const std::string& needed) {
   if (input.launcher.termination.hides_status)
     return chosen(true, Layer::builtin,
                   launcher + " may return the exit status of a rank that it stopped");
+  if (input.launcher.termination.zero_for_lost_node)
+    return chosen(true, Layer::builtin, launcher + " may return 0 after it has lost a node");
   return chosen(false, Layer::builtin, launcher + " stops all ranks when one fails");
 }
 

@@ -8,8 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
+#include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "sys/addresses.h"
@@ -71,6 +73,21 @@ void Links::take_ended() {
   epoll_event event{};
   while (events_ >= 0 && epoll_wait(events_, &event, 1, 0) > 0)
     ended_.push_back({links_[event.data.u64].address, wall_clock()});
+}
+
+// A look-up may take long where no name service answers, so their time is limited.
+const SilentRanks* Links::lost_among(const std::vector<SilentRanks>& silent, double& at) const {
+  constexpr long kMost = 5000;  // ms
+  const long start = clock_ms();
+  for (const Ended& link : left_ ? ended_ : std::vector<Ended>())
+    for (const SilentRanks& node : silent) {
+      if (!node.whole_node || clock_ms() - start > kMost) continue;
+      const auto addresses = resolve(node.host);
+      if (!addresses || std::ranges::count(*addresses, link.address) == 0) continue;
+      at = link.at;
+      return &node;
+    }
+  return nullptr;
 }
 
 void Links::drop() {

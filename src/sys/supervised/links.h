@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "hpclaunch/sys.h"
+
 namespace hpclaunch::sys::supervised {
 
 class Links {
@@ -22,14 +24,15 @@ class Links {
   /// Closes the copies, when the launcher has ended: until then its connections outlive it.
   void drop();
 
-  struct Ended {
-    std::string address;  ///< of the other node
-    double at = 0;        ///< UNIX time
-  };
-  /// In order. None where all had ended by the time of drop(): then the launcher has shut its helpers down.
-  std::vector<Ended> lost() const { return left_ ? ended_ : std::vector<Ended>(); }
+  /// Of nodes whose ranks are all silent the one whose connection ended first, at `at` (UNIX time); nullptr: none, or
+  /// all connections had ended by the time of drop(), since the launcher has shut its helpers down.
+  const SilentRanks* lost_among(const std::vector<SilentRanks>& silent, double& at) const;
 
  private:
+  struct Ended {
+    std::string address;  // of the other node
+    double at = 0;
+  };
   struct Link {
     int fd;
     std::string address;

@@ -29,6 +29,7 @@
 #include "sys/screen.h"
 #include "sys/start.h"
 #include "sys/supervised/links.h"
+#include "sys/supervised/lost_node.h"
 #include "sys/supervised/rank_status.h"
 #include "sys/supervised/record.h"
 #include "sys/supervised/waiting.h"
@@ -58,6 +59,7 @@ class Monitor {
       : plan_(plan),
         signals_(signals),
         ranks_(plan),
+        lost_(plan.supervision.termination.lost_node_texts),
         splitter_({plan.world_size(), plan.nodes(), fmt::format("@hpclaunch {} ", key_)}) {}
 
   Result<Ending> run(const std::vector<std::string>& argv, const EnvSnapshot& env) {
@@ -85,14 +87,15 @@ class Monitor {
 
  private:
   Status start(const std::vector<std::string>& argv, const EnvSnapshot& env) {
-    const bool relays = can_be_full(STDOUT_FILENO);
+    const TerminationPolicy& policy = plan_.supervision.termination;
+    const bool relays = can_be_full(STDOUT_FILENO) || !policy.lost_node_texts.empty();
     if (!errors_.open() || (relays && !output_.open())) return system_error("cannot create a pipe");
     fcntl(errors_.read_end, F_SETFL, O_NONBLOCK);
     if (relays) fcntl(output_.read_end, F_SETFL, O_NONBLOCK);
     facts_.started = wall_clock();
     program_ = argv.front();
     std::map<std::string, std::optional<std::string>> changes = {{kRecords, key_}};
-    const std::string& variable = plan_.supervision.termination.variable;
+    const std::string& variable = policy.variable;
     if (const std::size_t equals = variable.find('='); equals != std::string::npos)
       changes[variable.substr(0, equals)] = variable.substr(equals + 1);
     const EnvSnapshot changed = env.with(changes);
@@ -101,7 +104,7 @@ class Monitor {
                       {.output = relays ? output_.write_end : STDOUT_FILENO,
                        .errors = errors_.write_end,
                        .group = shares_group_ ? Start::Group::inherited : Start::Group::own,
-                       .when_we_die = plan_.supervision.termination.on_parent_death});
+                       .when_we_die = policy.on_parent_death});
     if (!pid) return pid.error();
     launcher_ = *pid;
     errors_.close_write();
@@ -203,6 +206,7 @@ class Monitor {
       const auto bytes = next_bytes(output_.read_end);
       if (!bytes) return;
       if (bytes->empty()) output_.close_read();
+      lost_.feed(*bytes, wall_clock());
       add(pieces_, Stream::out, *bytes);
       write_screen();
     }
@@ -224,6 +228,7 @@ class Monitor {
   }
 
   void take(Splitter::Sink& sink) {
+    lost_.feed(sink.text, wall_clock());
     add(pieces_, Stream::err, sink.text);
     facts_.launcher_said = facts_.launcher_said || !sink.text.empty();
     for (const Record& record : sink.records) ranks_.add(record, facts_.started, wall_clock());
@@ -310,21 +315,13 @@ class Monitor {
     end_at_ = now + step.wait_ms;
   }
 
-  // The first node whose connection ended, before the launcher did, without a word from its ranks. A look-up may take long where no name
-  // service answers, so their time is limited.
+  // What the launcher says, else the first node whose connection ended.
   void find_lost_node() {
-    constexpr long kMost = 5000;  // ms
-    const long start = clock_ms();
     const std::vector<SilentRanks> silent = ranks_.silent();
-    for (const Links::Ended& link : links_.lost())
-      for (const SilentRanks& node : silent) {
-        if (!node.whole_node || clock_ms() - start > kMost) continue;
-        const auto addresses = resolve(node.host);
-        if (!addresses || std::ranges::count(*addresses, link.address) == 0) continue;
-        facts_.lost_host = node.host;
-        facts_.lost_at = link.at;
-        return;
-      }
+    const SilentRanks* node = lost_.among(silent);
+    facts_.lost_at = lost_.at();
+    if (node == nullptr) node = links_.lost_among(silent, facts_.lost_at);
+    if (node != nullptr) facts_.lost_host = node->host;
   }
 
   void finish() {
@@ -359,6 +356,7 @@ class Monitor {
   pid_t launcher_ = 0;
   std::string program_;  // of the launcher
   RankStatus ranks_;
+  LostNode lost_;  // as the launcher says it
   Links links_;
   Splitter splitter_;
   Screen screen_;

@@ -165,7 +165,8 @@ std::string RankStatus::failed_ranks(const Ending& ending, const JobFacts& facts
   const std::string& logs = plan_.supervision.output.log_dir;
   return failure_report(ending, ranks_, forwarded,
                         facts.stopped_by_us ? "hpclaunch" : "the launcher",
-                        logs.empty() ? "" : log_path(logs, ending.first->rank, ranks_));
+                        logs.empty() ? "" : log_path(logs, ending.first->rank, ranks_),
+                        facts.forwarded != 0 ? plan_.supervision.termination.at_stop : "");
 }
 
 std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launcher,
@@ -174,7 +175,7 @@ std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launc
   const bool all = count(ending.silent) == ranks_;
   std::string why = "node lost, or killed with the launcher";
   std::string hint;
-  if (ended_ == 0 && launcher.status() == 0) {
+  if (ended_ == 0 && started_nodes_ == 0 && launcher.status() == 0) {
     why = "the launcher may redirect standard error";
   } else if (all && started_nodes_ == 0 && launcher.exit_status != 0 && !facts.user_ends &&
              !facts.launcher_stuck) {
@@ -220,7 +221,8 @@ std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
   if (ending.first)
     text += failed_ranks(ending, facts);
   else if (facts.user_ends && ending.status != 0)
-    text += fmt::format("hpclaunch: {}\n", forwarded_text(facts.forwarded));
+    text += fmt::format("hpclaunch: {}\n",
+                        forwarded_text(facts.forwarded, plan_.supervision.termination.at_stop));
   else if (ending.ended > 0)
     text += fmt::format("hpclaunch: the launcher stopped {}{}\n", counted(ending.ended, "rank"),
                         ending.node_first ? "" : "; no rank failed before");
