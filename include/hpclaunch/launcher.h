@@ -62,6 +62,8 @@ struct Launcher {
   std::string_view het_group =
       {};  ///< option for one group of a heterogeneous job, {} is its number
   bool enters_containers = false;  ///< ContainerEngine::srun_option
+  /// Words of the program that it takes for its own wherever they stand, separated by blanks.
+  std::string_view rereads = {};
   LauncherTraits traits = {};
   /// Makes `traits` those of a version; nullptr where all are alike.
   void (*of_version)(LauncherTraits& traits, std::string_view version) = nullptr;
@@ -75,6 +77,10 @@ struct Launcher {
 /// All launchers, ascending name.
 std::span<const Launcher> launchers();
 const Launcher* find_launcher(std::string_view name);
+
+/// `command` as the shim is given it: where `launcher` would read some of its words, these are quoted.
+/// {"a.out", ":"} becomes {"-q", "a.out", "%:"}.
+std::vector<std::string> quoted_command(const Launcher& launcher, std::vector<std::string> command);
 
 struct LauncherIdentity {
   std::string name;     ///< a launcher's name; never empty

@@ -107,7 +107,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::s
     add("output.batch-timeout", "0");
   }
   if (plan.supervision.output.label) line.add({"--label-io"}, {"--label-io", "-l"});
-  return line.finish(shim, "", false);
+  return line.finish(shim);
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ const Launcher intelmpi = {
     .recognition = {.texts = {{"Intel(R) MPI", "Version"}}, .companion = "hydra_bstrap_proxy"},
     .shared_names = true,
     .mpi = "mpich",
+    .rereads = ":",
     .traits = {.rank_var = "PMI_RANK",
                .local_rank_var = "MPI_LOCALRANKID",
                .multi_node = true,

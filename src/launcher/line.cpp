@@ -100,14 +100,22 @@ void Line::add_hosts(const HostOption& option, const std::string& list) {
           : fmt::format("{}, and --hostfile FILE with one host per line", even_counts(plan_))));
 }
 
-Result<Argv> Line::finish(const std::string& shim, std::string_view separator,
-                          bool splits_at_colon) {
-  const std::vector<std::string>& command = plan_.launch.command;
-  if (splits_at_colon && std::ranges::find(command, ":") != command.end())
-    require(
-        unsupported("the program has an argument \":\", which the launcher reads as the start of "
-                    "another program",
-                    "write the command to a script and start the script"));
+void Line::add_variables() {
+  for (const std::string& name : plan_.environment.forward)
+    if (name != "HPCLAUNCH_RECORDS" || plan_.supervision.supervise) add({"-x", name});
+}
+
+void Line::split_given(Names names) {
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    if (!given_[i].starts_with("--")) continue;
+    const SplitFlag flag = split_flag(given_[i], words_);
+    if (!flag.joined || std::ranges::count(names, flag.name) == 0) continue;
+    given_[i] = "--" + flag.name;
+    given_.insert(given_.begin() + static_cast<std::ptrdiff_t>(i) + 1, *flag.joined);
+  }
+}
+
+Result<Argv> Line::finish(const std::string& shim, std::string_view separator) {
   for (const std::string& host : plan_.hosts.names.samples())
     if (host.find(':') != std::string::npos)
       require(unsupported(
@@ -119,7 +127,7 @@ Result<Argv> Line::finish(const std::string& shim, std::string_view separator,
   add(given_);
   if (!separator.empty()) add({std::string(separator)});
   add({shim});
-  add(command);
+  add(plan_.launch.command);
   return std::move(argv_);
 }
 

@@ -33,6 +33,10 @@ class Line {
   bool given(Names names, std::string_view key = "") const;
 
   void add(Argv words) { argv_.insert(argv_.end(), words.begin(), words.end()); }
+  /// "-x NAME" for the variables of the plan that other nodes would not get.
+  void add_variables();
+  /// A given "--bind-to=core" becomes two words, for launchers that refuse the joined one.
+  void split_given(Names names);
   void add(Argv words, Names unless);  ///< nothing where one of `unless` is given
   void require(const Status& status);
 
@@ -50,10 +54,8 @@ class Line {
   void refuse_exclusions(std::string_view system, std::string_view version);
 
   /// Adds the given flags, `separator` unless empty, the shim and the program.
-  /// Errors: `unsupported` for an argument ":" of the program, where the launcher `splits_at_colon` into
-  /// several programs, and for an IPv6 address among the hosts, which all read as a host and a count.
-  Result<Argv> finish(const std::string& shim, std::string_view separator = "",
-                      bool splits_at_colon = true);
+  /// Errors: `unsupported` for an IPv6 address among the hosts, which all read as a host and a count.
+  Result<Argv> finish(const std::string& shim, std::string_view separator = "");
 
  private:
   const Plan& plan_;
@@ -120,6 +122,11 @@ Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_v
 
 /// The rest of prterun's line, also for the mpirun of Open MPI 5, which is a prterun.
 Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim);
+LauncherTraits prrte_traits();  ///< as finish_prrte needs them, but for variables for root
+/// Words of the program that prterun takes for its own, and mpirun of Open MPI 4 the first one.
+inline constexpr std::string_view kPrrteRereads =
+    ": --map-by --mapby --rank-by --rankby --bind-to --bindto --runtime-options --rtos "
+    "--personality --mca --gmca --prtemca --gprtemca --pmixmca --gpmixmca --omca --gomca";
 extern const FlagTable kOpenMpiFlags;  ///< of Open MPI and PRRTE
 extern const FlagTable kHydraFamily;   ///< of MPICH's and Intel's mpiexec, which have one ancestor
 TerminationPolicy hydra_termination();

@@ -72,6 +72,20 @@ const Launcher* find_launcher(std::string_view name) {
   return nullptr;
 }
 
+std::vector<std::string> quoted_command(const Launcher& launcher,
+                                        std::vector<std::string> command) {
+  constexpr char kMark = '%';
+  const std::vector<std::string_view> reread = split(launcher.rereads, ' ');
+  const auto is_read = [&](const std::string& word) {
+    return !word.empty() && std::ranges::count(reread, word) > 0;
+  };
+  if (std::ranges::none_of(command, is_read)) return command;
+  for (std::string& word : command)
+    if (is_read(word) || word.starts_with(kMark)) word.insert(word.begin(), kMark);
+  command.insert(command.begin(), "-q");
+  return command;
+}
+
 // The text that comes first in the output decides.
 std::optional<LauncherIdentity> identify_launcher(std::string_view real_path,
                                                   std::string_view version_text) {

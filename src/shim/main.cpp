@@ -273,6 +273,13 @@ void correct(Task& task, const Plan& plan, char** environment, char** out) {
 }  // namespace
 
 [[noreturn]] static void run(int argc, char** argv, char** environment) {
+  // -q: a word that the launcher would have read as its own comes with a '%' in front.
+  if (argc >= 2 && argv[1][0] == '-' && argv[1][1] == 'q' && argv[1][2] == 0) {
+    ++argv;
+    --argc;
+    for (int i = 1; i < argc; ++i)
+      if (argv[i][0] == '%') ++argv[i];
+  }
   static Plan plan;
   static Place place;
   const bool named = argc >= 2 && argv[1][0] != '/';  // in a container only

@@ -122,7 +122,7 @@ Result<NodeStep> node_step(const Prepared& prepared, std::vector<std::string> co
   plan.supervision.output = OutputOptions{false, "", kGraceSeconds};
   plan.supervision.supervise = false;
   plan.supervision.time_limit_signal = {};
-  plan.launch.command = std::move(command);
+  plan.launch.command = quoted_command(*prepared.launcher.launcher, std::move(command));
   const LauncherTraits& traits = prepared.launcher.launcher->traits;
   Result<std::string> wire =
       encode_wire(plan, {traits.rank_var, traits.local_rank_var, !traits.built_in});

@@ -384,7 +384,6 @@ Entered enter(const ContainerUse& container, const std::string& shim, Plan plan)
     return {std::move(plan), shim};
   }
   std::string first = std::move(words.front());
-  words.front().clear();
   words.erase(words.begin());
   words.push_back(shim);
   plan.launch.command.insert(plan.launch.command.begin(), words.begin(), words.end());
@@ -393,6 +392,7 @@ Entered enter(const ContainerUse& container, const std::string& shim, Plan plan)
 
 Result<Argv> launch_line(const ContainerUse& container, const ChosenLauncher& launcher,
                          const std::string& shim, Plan plan) {
+  plan.launch.command = quoted_command(*launcher.launcher, std::move(plan.launch.command));
   const Entered entered = enter(container, shim, std::move(plan));
   return launcher.launcher->render(entered.plan, launcher.facts, entered.first);
 }

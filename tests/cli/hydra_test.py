@@ -120,7 +120,8 @@ class OneNode(Hydra):
     def test_arguments_pass_as_bytes(self):
         done = self.ok(hpclaunch("run", "-n", "1", "--launcher", "hydra", "--", "/usr/bin/printf", "<%s>", "a b", "", "it's", "--", "-n", "$HOME"))
         self.assertEqual(done.out, "<a b><><it's><--><-n><$HOME>")
-        self.refused(125, "run", "-n", "1", "--launcher", "hydra", "--", "/bin/echo", "a", ":", "/bin/echo", "b", says=["another program"])
+        done = self.ok(hpclaunch("run", "-n", "1", "--launcher", "hydra", "--", "/bin/echo", "a", ":", "%b", "/bin/echo"))
+        self.assertEqual(done.out, "a : %b /bin/echo\n")
 
     def test_leftovers_are_removed(self):
         env = clean_env(HYDRA_BINDING="rr", HYDRA_HOST_FILE="/no/such/file", HYDRA_MAPPING="x")

@@ -76,7 +76,8 @@ class OneNode(OpenMpi):
     def test_arguments_pass_as_bytes(self):
         done = self.ok(hpclaunch("run", "-n", "1", *self.words, "--", "/usr/bin/printf", "<%s>", "a b", "", "it's", "--", "-n", "$HOME", "a:b"))
         self.assertEqual(done.out, "<a b><><it's><--><-n><$HOME><a:b>")
-        self.refused(125, "run", "-n", "1", *self.words, "--", "/usr/bin/printf", "<%s>", "a", ":", "/bin/echo", "b", says=["another program", "script"])
+        done = self.ok(hpclaunch("run", "-n", "1", *self.words, "--", "/usr/bin/printf", "<%s>", "a", ":", "%b", "--mca", "--map-by", "q"))
+        self.assertEqual(done.out, "<a><:><%b><--mca><--map-by><q>")
 
     def test_labels(self):
         done = self.ok(hpclaunch("run", "-n", "2", "--label", *self.words, "--", "/bin/echo", "x"))

@@ -285,6 +285,18 @@ class Directories(unittest.TestCase):
         self.assertTrue(os.path.isdir(good))
 
 
+class Quoted(unittest.TestCase):
+    def test_words_that_a_launcher_would_have_read(self):
+        entries = [b"HPCLAUNCH_PLAN=" + wire(":rank=R:layout=0*1:class=1"), b"R=0"]
+        words = ("-q", "/usr/bin/printf", "<%%s>", "a", "%:", "%%x", "%--map-by", "-q", "", "%")
+        self.assertEqual(run(words, entries), (0, b"<a><:><%x><--map-by><-q><><>", ""))
+        words = ("/usr/bin/printf", "<%s>", "%:", "-q")
+        self.assertEqual(run(words, entries), (0, b"<%:><-q>", ""))
+
+    def test_nothing_behind(self):
+        self.assertEqual(run(("-q",), [b"HPCLAUNCH_PLAN=" + wire(":rank=R:layout=0*1:class=1"), b"R=0"])[0], 125)
+
+
 class Faults(unittest.TestCase):
     PLAN = ":rank=R:local=L:layout=0*2:class=2:A=1/2"
 
