@@ -230,7 +230,9 @@ std::vector<Difference> condense(const std::vector<Difference>& differences, std
 std::vector<std::string> names_to_report(const Plan& plan, const EnvSnapshot& env) {
   std::vector<std::string> names;
   for (const Setting& setting : plan.environment.settings)
-    if (is_identifier(setting.name)) names.push_back(setting.name);
+    if (is_identifier(setting.name) &&
+        std::ranges::count(plan.environment.launcher_only, setting.name) == 0)
+      names.push_back(setting.name);
   for (const char* name : check::kSearched)
     if (plan.find_env(name) == nullptr && env.has(name)) names.emplace_back(name);
   return names;

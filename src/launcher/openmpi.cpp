@@ -25,14 +25,15 @@ constexpr Flag kFlags[] = {{ranks, "n np c"},
                            {hosts, "host H"},
                            {host_file, "hostfile machinefile default-hostfile"},
                            {host_file, "nolocal", 0},
-                           {binding, "bind-to cpu-set"},
+                           {binding, "bind-to bindto cpu-set"},
                            {binding, "bind-to-core bind-to-socket", 0},
-                           {order, "map-by", 1, "seq"},
-                           {order, "rank-by", 1, "slot"},
+                           {order, "map-by mapby", 1, "seq"},
+                           {order, "rank-by rankby", 1, "slot"},
                            {order, "rankfile rf"},
                            {order, "bynode pernode", 0},
                            {one_env, "x"},
                            {failure, "enable-recovery continuous", 0},
+                           {failure, "runtime-options rtos"},
                            {errors_copied, "output-filename"}};
 
 constexpr const char* kPlacesRanks = "changes how mpirun places or binds ranks";
@@ -72,12 +73,34 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpirun, const std::st
   line.add({"--bind-to", "none"},
            {"bind-to", "bind-to-core", "bind-to-socket", "cpu-set", "rankfile", "rf"});
   if (plan.supervision.output.label) line.add({"--tag-output"}, {"tag-output"});
-  for (const std::string& name : plan.environment.forward) line.add({"-x", name});
+  line.add_variables();
   return line.finish(shim);
+}
+
+// Of ORTE and, where it may be a prterun, of that.
+LauncherTraits traits() {
+  LauncherTraits traits = prrte_traits();
+  const auto orte =
+      one_by_one({{"OMPI_MCA_hwloc_base_bind_to_core OMPI_MCA_hwloc_base_bind_to_socket "
+                   "OMPI_MCA_hwloc_base_binding_policy OMPI_MCA_hwloc_base_cpu_list "
+                   "OMPI_MCA_hwloc_base_cpu_set OMPI_MCA_hwloc_base_slot_list "
+                   "OMPI_MCA_orte_default_hostfile OMPI_MCA_orte_rankfile",
+                   kPlacesRanks},
+                  {"OMPI_MCA_orte_abort_on_non_zero_status OMPI_MCA_orte_enable_recovery",
+                   "lets the other ranks continue after one has failed"},
+                  {"OMPI_MCA_mca_base_env_list",
+                   "mpirun refuses it beside -x, which hpclaunch passes for every variable; "
+                   "--set NAME=VALUE passes one on"}});
+  traits.conflicting.insert(traits.conflicting.begin(), orte.begin(), orte.end());
+  traits.presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", kAsRoot, Preset::as_root},
+                    {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, Preset::as_root}};
+  return traits;
 }
 
 void of_version(LauncherTraits& traits, std::string_view version) {
   if (!is_orte(version)) return;
+  traits.termination.zero_for_lost_node = false;  // 205, or 9
+  traits.removes.clear();
   traits.presets.push_back({"OMPI_MCA_orte_keep_fqdn_hostnames", "1",
                             "mpirun strips the domains of the nodes that it knows, and then does "
                             "not find those of --map-by seq",
@@ -100,29 +123,8 @@ const Launcher openmpi = {
         "OMPI_COMM_WORLD_* OMPI_UNIVERSE_SIZE OMPI_WORLD_SIZE OMPI_WORLD_LOCAL_SIZE "
         "OMPI_MCA_orte_hnp_uri OMPI_MCA_orte_local_daemon_uri OMPI_MCA_orte_ess_*",
     .mpi = "openmpi",
-    .traits = {.rank_var = "OMPI_COMM_WORLD_RANK",
-               .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
-               .multi_node = true,
-               .by_ssh = true,
-               .names_variables = true,
-               // TERM stops ranks within seconds.
-               .termination = {.ranks_outlive_launcher = true, .watch_links = true},
-               .conflicting = one_by_one(
-                   {{"OMPI_MCA_hwloc_base_bind_to_core OMPI_MCA_hwloc_base_bind_to_socket "
-                     "OMPI_MCA_hwloc_base_binding_policy OMPI_MCA_hwloc_base_cpu_list "
-                     "OMPI_MCA_hwloc_base_cpu_set OMPI_MCA_hwloc_base_slot_list "
-                     "OMPI_MCA_orte_default_hostfile OMPI_MCA_orte_rankfile",
-                     kPlacesRanks},
-                    {"OMPI_MCA_orte_abort_on_non_zero_status OMPI_MCA_orte_enable_recovery",
-                     "lets the other ranks continue after one has failed"},
-                    {"OMPI_MCA_mca_base_env_list",
-                     "mpirun refuses it beside -x, which hpclaunch passes for every variable; "
-                     "--set NAME=VALUE passes one on"},
-                    {.name = "OMPI_MCA_rmaps PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps",
-                     .why = kPlacesRanks,
-                     .prefix = true}}),
-               .presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", kAsRoot, Preset::as_root},
-                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, Preset::as_root}}},
+    .rereads = kPrrteRereads,
+    .traits = traits(),
     .of_version = of_version,
     .flags = &kOpenMpiFlags,
     .render = render};

@@ -10,6 +10,7 @@
 //                             given fewer slots. Uneven counts follow the slots.
 // --bind-to none              numbers of CPUs are logical here and there is no form for sets.
 // -x NAME                     variables for ranks on other nodes.
+// It reads --map-by and the like among the program's words too: kPrrteRereads. "--bind-to=core" is refused since 3.0.13.
 // Starting several programs (":") crashed in a distribution's 5.0.7: never used.
 #include <fmt/format.h>
 
@@ -17,6 +18,7 @@
 #include <map>
 
 #include "hpclaunch/hosts.h"
+#include "hpclaunch/text.h"
 #include "launcher/line.h"
 
 namespace hpclaunch::launcher {
@@ -56,10 +58,69 @@ Status check_labels(const Plan& plan) {
   return Done{};
 }
 
+// "4.1" and later, also an unknown version: the ranks of prterun's own node get KILL at once.
+constexpr std::string_view kKills = "prterun kills the ranks of its own node at once";
+
+void of_version(LauncherTraits& traits, std::string_view version) {
+  constexpr int kMajor = 4;
+  const std::vector<std::string_view> parts = split(version, '.');
+  const int major = static_cast<int>(parse_natural(parts.front()).value_or(kMajor));
+  const bool is_first = major == kMajor && parts.size() > 1 && parse_natural(parts[1]) == 0;
+  if (major < kMajor || is_first) traits.termination.at_stop.clear();
+}
+
+LauncherTraits traits() {
+  LauncherTraits traits = prrte_traits();
+  traits.termination.at_stop = kKills;
+  traits.presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", kAsRoot, Preset::as_root},
+                    {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, Preset::as_root},
+                    {"PRTE_ALLOW_RUN_AS_ROOT", "1", kAsRoot, Preset::as_root},
+                    {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, Preset::as_root}};
+  return traits;
+}
+
 }  // namespace
+
+// TERM stops ranks within seconds. A lost node: "Remote daemon: [prterun-n1-757@0,2] on node n3", and with its agent
+// "Remote host:   n3".
+LauncherTraits prrte_traits() {
+  constexpr const char* kPlaces = "changes how prterun places or binds ranks";
+  return {.rank_var = "OMPI_COMM_WORLD_RANK",
+          .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
+          .multi_node = true,
+          .by_ssh = true,
+          .names_variables = true,
+          .termination = {.ranks_outlive_launcher = true,
+                          .watch_links = true,
+                          .zero_for_lost_node = true,
+                          .lost_node_texts = {{"Remote daemon:", " on node "},
+                                              {"Remote host:", "Remote host:"}}},
+          .conflicting = one_by_one(
+              {{"PRTE_MCA_bindto PRTE_MCA_mapby PRTE_MCA_rankby PRTE_MCA_prte_default_dash_host "
+                "PRTE_MCA_prte_default_hostfile OMPI_MCA_prte_default_dash_host "
+                "OMPI_MCA_prte_default_hostfile",
+                kPlaces},
+               {"OMPI_MCA_state_base_autorestart OMPI_MCA_state_base_continuous "
+                "OMPI_MCA_state_base_error_non_zero_exit OMPI_MCA_state_base_recoverable "
+                "PRTE_MCA_rtos PRTE_MCA_state_base_autorestart PRTE_MCA_state_base_continuous "
+                "PRTE_MCA_state_base_error_non_zero_exit PRTE_MCA_state_base_recoverable",
+                "lets the other ranks continue after one has failed, and the job end with 0"},
+               {"OMPI_MCA_prte_keep_fqdn_hostnames PRTE_MCA_prte_keep_fqdn_hostnames",
+                "prterun then finds no slots on hosts that have a domain"},
+               {"PRTE_MCA_output",
+                "labels or redirects output, and with it how each rank exited; "
+                "--launcher-arg=--output --launcher-arg=... does so for this launch"},
+               {"PRTE_MCA_personality PRTE_MCA_schizo_proxy",
+                "changes which options prterun takes, and what ranks are told"},
+               {.name = "OMPI_MCA_rmaps PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps",
+                .why = kPlaces,
+                .prefix = true}}),
+          .removes = "PMIX_ PRTE_"};
+}
 
 Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim) {
   line.add({"-n", fmt::format("{}", plan.world_size())}, {"n", "np"});
+  line.split_given({"map-by", "rank-by", "bind-to", "runtime-options"});
   const bool even = stretches(plan).size() == 1;
   if (!line.given({"host", "H", "hostfile", "machinefile"})) {
     line.require(check_labels(plan));
@@ -71,7 +132,7 @@ Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim)
            {"map-by", "mapby", "rankfile", "N", "npernode"});
   line.add({"--bind-to", "none"}, {"bind-to", "bindto"});
   if (plan.supervision.output.label) line.add({"--output", "tag"}, {"output", "tag-output"});
-  for (const std::string& name : plan.environment.forward) line.add({"-x", name});
+  line.add_variables();
   return line.finish(shim);
 }
 
@@ -82,21 +143,9 @@ const Launcher prrte = {
     .shared_names = true,
     .rank_variables = "PMIX_RANK PMIX_NAMESPACE PMIX_LOCAL_RANK PMIX_SERVER_URI* PRTE_LAUNCHED",
     .mpi = "openmpi",
-    .traits = {.rank_var = "OMPI_COMM_WORLD_RANK",
-               .local_rank_var = "OMPI_COMM_WORLD_LOCAL_RANK",
-               .multi_node = true,
-               .by_ssh = true,
-               .names_variables = true,
-               // TERM stops ranks within seconds.
-               .termination = {.ranks_outlive_launcher = true, .watch_links = true},
-               .conflicting =
-                   one_by_one({{.name = "OMPI_MCA_rmaps PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps",
-                                .why = "changes how prterun places or binds ranks",
-                                .prefix = true}}),
-               .presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", kAsRoot, Preset::as_root},
-                           {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, Preset::as_root},
-                           {"PRTE_ALLOW_RUN_AS_ROOT", "1", kAsRoot, Preset::as_root},
-                           {"PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, Preset::as_root}}},
+    .rereads = kPrrteRereads,
+    .traits = traits(),
+    .of_version = of_version,
     .flags = &kOpenMpiFlags,
     .render = render};
 

@@ -442,24 +442,69 @@ TEST_CASE("all kinds of mpiexec and their kin are told apart", "[launcher][ident
   CHECK(evident("/opt/ibm/spectrum_mpi/jsm_pmix/bin/jsrun") == "jsrun");
 }
 
-// Their manuals know no several programs in one line.
-constexpr std::string_view kNoSeparator[] = {"flux", "local"};
-
-TEST_CASE("a colon among the program's words is refused where it would begin another program",
-          "[launcher]") {
+TEST_CASE("words of the program that a launcher would read are quoted", "[launcher]") {
+  const auto quoted = [](const char* launcher, std::vector<std::string> command) {
+    return quoted_command(*find_launcher(launcher), std::move(command));
+  };
+  using Words = std::vector<std::string>;
   for (const Launcher& launcher : launchers()) {
     INFO(launcher.name);
-    Plan plan = shim_binds(two_nodes());
-    plan.launch.launcher = std::string(launcher.name);
-    plan.launch.command = {"/bin/echo", "a:b", "::"};
-    CHECK(render(plan.launch.launcher, plan));
-    plan.launch.command.emplace_back(":");
-    INFO(
-        "expected: refused. A launcher for which \":\" separates nothing (finish() without colons) "
-        "is added to kNoSeparator in tests/launcher/mpi_lines_test.cpp");
-    CHECK(bool(render(plan.launch.launcher, plan)) ==
-          (std::ranges::count(kNoSeparator, plan.launch.launcher) > 0));
+    const std::string name(launcher.name);
+    const bool separates = name != "flux" && name != "local";
+    CHECK(quoted(name.c_str(), {"/p", "a:b", "::", "%x", "-n", "--"}) ==
+          Words{"/p", "a:b", "::", "%x", "-n", "--"});
+    CHECK(quoted(name.c_str(), {"/p", "a", ":", "%x"}) ==
+          (separates ? Words{"-q", "/p", "a", "%:", "%%x"} : Words{"/p", "a", ":", "%x"}));
+    const bool reads = name == "openmpi" || name == "prrte";
+    for (const std::string option :
+         {"--map-by", "--mapby", "--rank-by", "--rankby", "--bind-to", "--bindto",
+          "--runtime-options", "--personality", "--mca", "--prtemca", "--pmixmca", "--gmca"})
+      CHECK(quoted(name.c_str(), {"/p", "--lr", option}) ==
+            (reads ? Words{"-q", "/p", "--lr", "%" + option} : Words{"/p", "--lr", option}));
   }
+}
+
+TEST_CASE("PRRTE: joined values that it refuses are given as two words", "[launcher][openmpi]") {
+  Plan plan = shim_binds(uneven({2, 2}));
+  plan.launch.launcher_args = {"--bind-to=core", "--output=tag", "--map-by=ppr:2:node"};
+  const std::string line = head("prrte 4.1.0", plan);
+  CHECK(line.ends_with("\n--bind-to\ncore\n--output=tag\n--map-by\nppr:2:node"));
+  CHECK(line.find("none") == std::string::npos);
+  CHECK_FALSE(head("openmpi 4.1.4", plan).ends_with("ppr:2:node\n"));
+}
+
+TEST_CASE("PRRTE kills ranks of its own node since 4.1, and may end with 0",
+          "[launcher][openmpi]") {
+  const auto traits_of = [](const char* name, const char* version) {
+    LauncherTraits one = find_launcher(name)->traits;
+    find_launcher(name)->of_version(one, version);
+    return one;
+  };
+  for (const char* version : {"4.1.0", "5.0", ""})
+    CHECK_FALSE(traits_of("prrte", version).termination.at_stop.empty());
+  for (const char* version : {"3.0.13", "4.0.0", "2.0"})
+    CHECK(traits_of("prrte", version).termination.at_stop.empty());
+  CHECK(traits_of("openmpi", "5.0.7").termination.at_stop.empty());
+  CHECK(traits_of("prrte", "4.1.0").termination.zero_for_lost_node);
+  CHECK(traits_of("openmpi", "5.0.7").termination.zero_for_lost_node);
+  CHECK(traits_of("openmpi", "").termination.zero_for_lost_node);
+  CHECK_FALSE(traits_of("openmpi", "4.1.4").termination.zero_for_lost_node);
+  CHECK(traits_of("prrte", "").removes == "PMIX_ PRTE_");
+  CHECK(traits_of("openmpi", "4.1.4").removes.empty());
+}
+
+TEST_CASE("settings of PRRTE that would change a launch are removed", "[launcher][openmpi]") {
+  for (const char* launcher : {"prrte", "openmpi"})
+    for (const char* name :
+         {"PRTE_MCA_rtos", "PRTE_MCA_state_base_error_non_zero_exit",
+          "OMPI_MCA_state_base_error_non_zero_exit", "PRTE_MCA_state_base_recoverable",
+          "PRTE_MCA_rankby", "PRTE_MCA_mapby", "PRTE_MCA_bindto", "PRTE_MCA_output",
+          "PRTE_MCA_personality", "PRTE_MCA_prte_default_hostfile", "PRTE_MCA_rmaps_x"}) {
+      INFO(launcher << " " << name);
+      CHECK(std::ranges::any_of(find_launcher(launcher)->traits.conflicting, [&](const auto& one) {
+        return one.prefix ? std::string(name).starts_with(one.name) : one.name == name;
+      }));
+    }
 }
 
 // Hydra waits for ever for a host "fe80" with "" ranks; Open MPI finds no host.

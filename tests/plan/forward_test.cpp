@@ -1,6 +1,7 @@
 // What a launcher reads itself: variables that it must be told by name, that it needs, that it must not see.
 #include <algorithm>
 
+#include "hpclaunch/check.h"
 #include "hpclaunch/make_plan.h"
 #include "plan/jobs.h"
 #include "support/catch.h"
@@ -125,6 +126,17 @@ TEST_CASE("a variable for qualified hosts is set where one is, and yields to an 
   CHECK(value({"n1", "10.0.0.1"}) == Value(Unset{}));
   CHECK(value({"n1", "n2.example.org"}) == Value(std::string("1")));
   CHECK(value({"n1.a", "n1.b"}, {"KEEP=0"}) == Value(std::string("0")));
+}
+
+TEST_CASE("what a launcher takes from its ranks is not expected there", "[plan][presets]") {
+  PlanInput in = job(2, {"PRTE_MCA_x=1", "OMPI_MCA_x=1"});
+  in.launcher.removes = "PMIX_ PRTE_";
+  asked(in).set = {{"PRTE_Y", "2"}, {"PMIX_Z", "3"}, {"OTHER", "4"}};
+  const Plan plan = plan_of(in);
+  CHECK(plan.environment.launcher_only == std::vector<std::string>{"PMIX_Z", "PRTE_Y"});
+  const std::vector<std::string> names = names_to_report(plan, in.env);
+  CHECK(std::ranges::count(names, "OTHER") == 1);
+  CHECK(std::ranges::count(names, "PRTE_Y") == 0);
 }
 
 TEST_CASE("conflicting may be all names that begin alike", "[plan][conflicting]") {

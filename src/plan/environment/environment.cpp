@@ -198,6 +198,10 @@ Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, c
       environment.removed.push_back(setting.name);
   for (const LauncherTraits::Preset& preset : input.launcher.presets)
     environment.launcher_only.push_back(preset.name);
+  for (const std::string_view prefix : split(input.launcher.removes, ' '))
+    for (const Setting& setting : environment.settings)
+      if (!prefix.empty() && setting.name.starts_with(prefix))
+        environment.launcher_only.push_back(setting.name);
   environment.forward =
       names_to_forward(input, environment.settings, hosts.count(), supervision.supervise);
   return made;
