@@ -3,6 +3,8 @@
 documented grammar by themselves, refuse what it does not have, and start real ranks."""
 import json
 import os
+import signal
+import subprocess
 import sys
 
 import support
@@ -20,12 +22,12 @@ class Job(Test):
         self.calls = 0
         self.nodefile = self.file("nodefile", "n1\nn2\n")
 
-    def put(self, kind, name=None):
+    def put(self, kind, name=None, **more):
         """A program that answers and starts ranks as this launcher does."""
         self.record = os.path.join(self.folder, "record-%d" % self.calls)
         os.mkdir(self.record)
         self.calls += 1
-        config = self.file("config-%d.json" % self.calls, json.dumps({"record": self.record, "hosts": "n[1-2]"}))
+        config = self.file("config-%d.json" % self.calls, json.dumps({"record": self.record, "hosts": "n[1-2]", **more}))
         return self.file("bin/" + (name or NAMES[kind]), '#!/bin/sh\nexec %s -I -S %s %s %s "$@"\n' % (sys.executable, STANDIN, config, kind), 0o755)
 
     def env(self, **extra):
@@ -156,6 +158,109 @@ class OpenMpi(Job):
         self.file("bin/mpirun", "#!/bin/sh\necho 'mpirun (Open MPI) 4.1.6'\n", 0o755)
         plan = self.json("plan", "-n", "2", "--label", *COUNTS, "--profile", profile, "--", "/bin/true", env=self.env())
         self.assertIn("--tag-output", plan["argv"])
+
+
+class Prrte(Job):
+    """Open MPI 5 and PRRTE 4.1, which are one program of two ages."""
+
+    KINDS = ("openmpi", "prrte")
+    GATE = 'test "$RANK" = 0 && : >"$0"; exec sleep 1000'
+
+    def run_on(self, kind, n, *words, env=None, before=()):
+        self.put(kind)
+        return hpclaunch("run", "-n", str(n), "--launcher", kind, *COUNTS, *before, "--", *words, env=env or self.env())
+
+    def test_the_programs_words_arrive_as_typed(self):
+        words = ["--map-by", "q", "--bind-to", "core", "--bind-to", "x", "--rank-by", "--rank-by", "--runtime-options", "--personality", "prte", "--prtemca",
+                 "rmaps_x", "1", "%a", "%", ":", "-lr", "--epochs=3", "--", "--mapby", "--mca"]
+        for kind in self.KINDS:
+            with self.subTest(kind):
+                done = self.ok(self.run_on(kind, 2, "/usr/bin/printf", "%s ", *words))
+                self.assertEqual(sorted(done.out.split()), sorted(2 * words))
+                done = self.ok(self.run_on(kind, 1, "/usr/bin/printf", "<%s>", "--mca"))
+                self.assertEqual(done.out, "<--mca>")
+
+    def test_an_ordinary_line_is_not_changed(self):
+        self.put("prrte")
+        plan = self.json("plan", "-n", "2", "--launcher", "prrte", *COUNTS, "--", "/bin/echo", "--lr", "1", "%a", env=self.env())
+        self.assertEqual(plan["argv"][-4:], ["/bin/echo", "--lr", "1", "%a"])
+        self.assertNotIn("-q", plan["argv"])
+
+    def test_a_lost_node_is_no_success_and_named(self):
+        for kind in self.KINDS:
+            for what in ("daemon", "agent"):
+                with self.subTest(kind, what=what):
+                    gate = os.path.join(self.folder, "gate-%s-%s" % (kind, what))
+                    self.put(kind, lose={"what": what, "when": gate})
+                    done = hpclaunch("run", "-n", "4", "--launcher", kind, *COUNTS, "--", "/bin/sh", "-c", self.GATE, gate, env=self.env())
+                    self.ok(done, 137)
+                    self.has(done, "node n2 failed first: no exit status from ranks 2-3 on n2")
+                    self.assertIn("Remote daemon:" if what == "daemon" else "Remote host:   n2", done.out + done.err)
+
+    def test_why_it_is_supervised(self):
+        for kind in self.KINDS:
+            self.put(kind)
+            done = self.ok(hpclaunch("explain", "-n", "2", "--launcher", kind, *COUNTS, "supervise", env=self.env()))
+            self.has(done, "may return 0 after it has lost a node")
+
+    def test_a_failure_stops_the_job_whatever_is_exported(self):
+        for kind in self.KINDS:
+            for name, value in (("PRTE_MCA_rtos", "error-nonzero-status=0"), ("PRTE_MCA_state_base_error_non_zero_exit", "0"),
+                                ("OMPI_MCA_state_base_error_non_zero_exit", "0")):
+                with self.subTest(kind, name=name):
+                    done = self.run_on(kind, 4, "/bin/sh", "-c", 'test "$RANK" = 3 && exit 7; exec sleep 1000', env=self.env(**{name: value}))
+                    self.ok(done, 7)
+                    self.has(done, "rank 3 failed first")
+
+    def test_orders_that_are_exported_are_removed(self):
+        for kind in self.KINDS:
+            for name in ("PRTE_MCA_rankby", "PRTE_MCA_mapby", "PRTE_MCA_rmaps_default_ranking_policy", "OMPI_MCA_rmaps_default_ranking_policy"):
+                with self.subTest(kind, name=name):
+                    self.start(kind, 4, env=self.env(**{name: "node"}))
+                    self.assertEqual(self.places, EachOfThem.EVEN)
+                    self.assertNotIn(name, self.call["env"])
+        done = self.ok(self.run_on("prrte", 2, "/bin/echo", "x", env=self.env(PRTE_MCA_output="tag", PRTE_MCA_personality="prte")))
+        self.assertEqual(done.out, "x\nx\n")
+
+    def test_a_joined_value_is_given_as_two_words(self):
+        done = self.ok(self.run_on("prrte", 2, "/bin/echo", "x", before=["--launcher-arg=--bind-to=none"]))
+        self.assertNotIn("launcher-arg-clash", done.err)
+        done = self.ok(self.run_on("prrte", 2, "/bin/echo", "x", before=["--launcher-arg=--bind-to=core"]))
+        self.has(done, "launcher-arg-clash", "--bind-to=core")
+
+    def test_qualified_names_keep_their_counts(self):
+        self.nodefile = self.file("qualified", "n1.hpc.test\nn2.hpc.test\n")
+        for kind in self.KINDS:
+            with self.subTest(kind):
+                self.start(kind, 3)
+                self.assertEqual(self.places, [(0, 0), (0, 1), (1, 0)])
+                self.start(kind, 4)
+                self.assertEqual(self.places, EachOfThem.EVEN)
+        self.nodefile = self.file("two", "n1.a\nn1.b\n")
+        self.put("prrte")
+        self.refused(125, "run", "-n", "2", "--launcher", "prrte", *COUNTS, "--", "/bin/true", env=self.env(), says=["n1.a and n1.b", "IPv4"])
+
+    def test_verify_expects_nothing_that_it_takes_from_its_ranks(self):
+        for kind in self.KINDS:
+            with self.subTest(kind):
+                self.put(kind)
+                done = hpclaunch("verify", "-n", "4", "--launcher", kind, *COUNTS, env=self.env(PRTE_ALLOW_RUN_AS_ROOT="1", PRTE_MCA_x="1", PMIX_MCA_y="1"))
+                self.assertNotIn("PRTE_", done.out)
+                self.assertNotIn("PMIX_", done.out)
+
+    def test_what_is_said_of_a_signal(self):
+        for kind, said in (("openmpi", "sent SIGTERM to the ranks"), ("prrte", "sent SIGTERM to the launcher: prterun kills the ranks of its own node at once")):
+            with self.subTest(kind):
+                gate = os.path.join(self.folder, "gate-" + kind)
+                os.mkfifo(gate)
+                self.put(kind)
+                job = subprocess.Popen([support.HPCLAUNCH, "run", "-n", "4", "--launcher", kind, *COUNTS, "--", "/bin/sh", "-c", self.GATE, gate],
+                                       env=self.env(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                with open(gate):  # rank 0 runs
+                    job.send_signal(signal.SIGTERM)
+                    errors = job.communicate(timeout=support.LIMIT)[1]
+                self.assertIn(said, errors)
+                self.assertNotEqual(job.returncode, 0)
 
 
 class Lsf(Job):

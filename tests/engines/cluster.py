@@ -40,6 +40,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 UNSHARE = ["--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
 NETWORK = "10.77"
 LOGIN_ADDRESS = NETWORK + ".255.254"
+DOMAIN = ".hpc.test"  # nodes answer with and without it
 READY_WITHIN = 300  # seconds; a cluster of 4 is up after 1
 DEVICES = 4
 BINDS, HAS_GPUS = ("real", "real-gpu"), ("gpu", "real-gpu")
@@ -196,7 +197,7 @@ class Keeper:
         for name in ("ctld", "spool", "munge", "run", "log", "tmp", "dev", "bin", "jobs", "root"):
             os.makedirs(self.state.path(name), exist_ok=True)
         hosts = ["127.0.0.1 localhost", "%s login" % (LOGIN_ADDRESS if self.spaces else "127.0.0.1")]
-        hosts += ["%s %s" % (self.state.address(node), node) for node in self.state.names]
+        hosts += ["%s %s %s%s" % (self.state.address(node), node, node, DOMAIN) for node in self.state.names]
         self.write("hosts", "\n".join(hosts) + "\n")
         gres = []
         for i in range(DEVICES if self.state.shape in HAS_GPUS else 0):
@@ -208,7 +209,7 @@ class Keeper:
         self.write("slurm.conf", slurm_conf(self.state, cores))
         # Found on PATH by launchers that look for ssh, given by name to those that ask for one.
         self.write(os.path.join("bin", "ssh"), SSH % {"python": sys.executable, "cluster": os.path.abspath(__file__),
-                                                      "state": self.state.folder}, 0o755)
+                                                      "state": self.state.folder, "domain": DOMAIN}, 0o755)
 
     def own_name(self, name):
         """Host name and /etc/hosts, by mounts that are seen in this mount namespace only."""
@@ -362,6 +363,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 host=${1#*@}
+host=${host%%%(domain)s}
 shift
 if [ -e "$state/run/silent-$host" ]; then exec sleep 1000000; fi
 if [ -e "$state/run/crashed-$host" ] || ! read -r pid <"$state/run/$host"; then

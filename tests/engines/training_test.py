@@ -63,6 +63,14 @@ class Training(engines.Test):
     def test_open_mpi_in_a_pbs_job(self):
         self.trained(self.on("n1", *self.words("openmpi"), env=self.cluster.pbs(2, **ROOT_MAY)), 2, 2)
 
+    def test_open_mpi_on_nodes_with_domains(self):
+        """It strips domains, but not of the hosts of --map-by seq."""
+        words = self.words("openmpi")
+        for names in (("n1.hpc.test", "n2.hpc.test"), ("n1", "n2.hpc.test")):
+            words[1:1] = ["--hostfile", self.file("-".join(names), "\n".join(names) + "\n")]
+            self.trained(self.on("n1", *words, env=self.cluster.environment("n1", **ROOT_MAY)), 2, 2)
+            del words[1:3]
+
     def test_open_mpi_with_its_agent_named(self):
         words = self.words("openmpi")
         words[1:1] = ["--launcher-arg=--mca", "--launcher-arg=plm_rsh_agent", "--launcher-arg=" + self.cluster.path("bin", "ssh")]

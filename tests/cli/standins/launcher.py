@@ -1,12 +1,12 @@
-"""Stands in for a site's launcher: PALS mpiexec, Slurm's srun, Flux's flux, Intel MPI's mpiexec, jsrun, Open MPI 5's
-mpirun and PRRTE's prterun.
+"""Stands in for a site's launcher: PALS mpiexec, Slurm's srun, Flux's flux, Intel MPI's mpiexec, jsrun; for Open MPI 5's
+mpirun and PRRTE's prterun it starts prrte.py.
 
     launcher.py CONFIG pals|slurm|flux|intelmpi|jsrun|openmpi|prrte ARGUMENTS...
 
 It reads the options by the launcher's own grammar and stops at any that the launcher does not have, writes down
 how it was called, and starts on this machine every rank of the job's first and last node, each with the
 variables that the real one gives it. It binds nothing, for the site's cores are not here; those that bind unasked
-(Intel MPI, Open MPI, jsrun) put each rank on one CPU unless they are told not to. What the product does must follow
+(Intel MPI, jsrun) put each rank on one CPU unless they are told not to. What the product does must follow
 from its arguments alone, so nothing of the product is used here.
 
 CONFIG (JSON): record (a folder), gpu_order (the device of each local rank under srun's --gpu-bind=closest), hosts
@@ -39,10 +39,7 @@ OPTIONS = {
     "jsrun": {"-n": 1, "--nrs": 1, "-r": 1, "--rs_per_host": 1, "-a": 1, "--tasks_per_rs": 1, "-c": 1, "--cpu_per_rs": 1,
               "-g": 1, "--gpu_per_rs": 1, "-b": 1, "--bind": 1, "-d": 1, "--launch_distribution": 1, "-E": 1, "--env": 1,
               "-X": 1, "--exit_on_error": 1, "--stdio_mode": 1, "--smpiargs": 1, "-M": 1, "-l": 1, "--latency_priority": 1},
-    "openmpi": {"-n": 1, "-np": 1, "--np": 1, "-H": 1, "--host": 1, "--hostfile": 1, "--map-by": 1, "--bind-to": 1, "--rank-by": 1,
-                "--output": 1, "-x": 1, "--mca": 2, "--prtemca": 2, "--wdir": 1, "--runtime-options": 1, "--display": 1},
 }
-OPTIONS["prrte"] = dict(OPTIONS["openmpi"], **{"--personality": 1})
 ONCE = ("intelmpi",)  # "duplicate setting"
 
 
@@ -221,79 +218,9 @@ class Jsrun:
         return own
 
 
-class OpenMpi:
-    """Open MPI 5. Only the first node's ranks have the caller's environment; the others what -x names."""
-
-    ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
-
-    def __init__(self, options, config):
-        if os.getuid() == 0 and any(name not in os.environ for name in self.ROOT):
-            fail("has detected an attempt to run as root")
-        if any(name.startswith("PRTE_MCA_rmaps_") for name in os.environ):
-            fail("PRTE_MCA_rmaps_* would map otherwise")
-        self.size = int(last(options, "-n", "-np", "--np"))
-        named = last(options, "-H", "--host")
-        pairs = [(item.split(":") + ["1"])[:2] for item in named.split(",")] if named else [(host, 10 ** 6) for host in hosts_of_file(last(options, "--hostfile"))]
-        self.hosts, slots = [host for host, _ in pairs], [int(count) for _, count in pairs]
-        if len(set(self.hosts)) < len(self.hosts):
-            fail("a host twice")
-        mapping = last(options, "--map-by").split(":")
-        if mapping[0] == "ppr":
-            if mapping[2] != "node" or mapping[3:] not in ([], ["OVERSUBSCRIBE"]):
-                fail("--map-by %s" % mapping)
-            self.counts = [int(mapping[1])] * len(self.hosts)
-            if not mapping[3:] and any(count > have for count, have in zip(self.counts, slots)):
-                fail("There are not enough slots available")
-        elif mapping == ["slot"]:
-            self.counts = [0] * len(self.hosts)
-            for node, have in enumerate(slots):
-                self.counts[node] = min(have, self.size - sum(self.counts))
-            if sum(self.counts) < self.size:
-                fail("There are not enough slots available")
-        else:
-            fail("--map-by %s" % mapping)
-        self.binds = last(options, "--bind-to") != "none"
-        self.label = "[1,%d]<stdout>: " if last(options, "--output") == "tag" else None
-        self.passed = [value for name, value in options if name == "-x"]
-
-    def bound(self, local):
-        return one_cpu(local) if self.binds else None
-
-    def environment(self, node):
-        if node == 0:
-            return dict(os.environ)
-        env = {name: value for name, value in os.environ.items() if name in ("HOME", "LC_ALL") or name.startswith(("OMPI_", "PMIX_"))}
-        for name in self.passed:
-            key, equals, value = name.partition("=")
-            if not equals and key not in os.environ:
-                fail("could not find environment variable %s" % key)
-            env[key] = value if equals else os.environ[key]
-        return env
-
-    def variables(self, rank, local, node):
-        return {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": self.size, "OMPI_COMM_WORLD_LOCAL_RANK": local,
-                "OMPI_COMM_WORLD_LOCAL_SIZE": self.counts[node], "OMPI_COMM_WORLD_NODE_RANK": local, "PMIX_RANK": rank,
-                "PMIX_NAMESPACE": "prterun-1@1", "PRTE_LAUNCHED": 1}
-
-
-class Prrte(OpenMpi):
-    """The same; without Open MPI's personality ranks are told their rank only."""
-
-    ROOT = OpenMpi.ROOT + ("PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")
-
-    def __init__(self, options, config):
-        super().__init__(options, config)
-        self.ompi = last(options, "--personality") == "ompi"
-
-    def variables(self, rank, local, node):
-        every = super().variables(rank, local, node)
-        return every if self.ompi else {name: value for name, value in every.items() if name.startswith("PMIX_")}
-
-
-KINDS = {"pals": Pals, "slurm": Slurm, "flux": flux.Flux, "intelmpi": IntelMpi, "jsrun": Jsrun, "openmpi": OpenMpi, "prrte": Prrte}
+KINDS = {"pals": Pals, "slurm": Slurm, "flux": flux.Flux, "intelmpi": IntelMpi, "jsrun": Jsrun}
 VERSIONS = {"pals": "mpiexec 1.8.0", "slurm": "slurm 24.11.5", "flux": "commands: 0.88.0\nlibflux-core: 0.88.0",
-            "intelmpi": "Intel(R) MPI Library for Linux* OS, Version 2021.15 Build 20250213 (id: d233448)", "jsrun": "jsrun 10.3.0.2",
-            "openmpi": "mpirun (Open MPI) 5.0.7", "prrte": "prterun (PRRTE) 3.0.8"}
+            "intelmpi": "Intel(R) MPI Library for Linux* OS, Version 2021.15 Build 20250213 (id: d233448)", "jsrun": "jsrun 10.3.0.2"}
 
 
 def start(job, program, rank, local, node):
@@ -313,6 +240,9 @@ def finish(job, rank, child):
 
 
 def main():
+    if sys.argv[2] in ("openmpi", "prrte"):
+        other = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prrte.py")
+        os.execv(sys.executable, [sys.executable, "-I", "-S", other, *sys.argv[1:]])
     with open(sys.argv[1]) as file:
         config = json.load(file)
     kind, words = sys.argv[2], sys.argv[3:]
