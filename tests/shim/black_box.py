@@ -288,7 +288,7 @@ class Directories(unittest.TestCase):
 class Quoted(unittest.TestCase):
     def test_words_that_a_launcher_would_have_read(self):
         entries = [b"HPCLAUNCH_PLAN=" + wire(":rank=R:layout=0*1:class=1"), b"R=0"]
-        words = ("-q", "/usr/bin/printf", "<%%s>", "a", "%:", "%%x", "%--map-by", "-q", "", "%")
+        words = ("-q", "/usr/bin/printf", "<%s>", "a", "%:", "%%x", "%--map-by", "-q", "", "%")
         self.assertEqual(run(words, entries), (0, b"<a><:><%x><--map-by><-q><><>", ""))
         words = ("/usr/bin/printf", "<%s>", "%:", "-q")
         self.assertEqual(run(words, entries), (0, b"<%:><-q>", ""))
