@@ -61,9 +61,8 @@ struct Launcher {
   std::string_view list_mpi = {};  ///< argument that prints its MPI plug-ins; "": it has none
   std::string_view het_group =
       {};  ///< option for one group of a heterogeneous job, {} is its number
-  bool enters_containers = false;  ///< ContainerEngine::srun_option
-  /// Words of the program that it takes for its own wherever they stand, separated by blanks.
-  std::string_view rereads = {};
+  bool enters_containers = false;              ///< ContainerEngine::srun_option
+  std::vector<std::string_view> rereads = {};  ///< words of the program that it takes for its own
   LauncherTraits traits = {};
   /// Makes `traits` those of a version; nullptr where all are alike.
   void (*of_version)(LauncherTraits& traits, std::string_view version) = nullptr;

@@ -100,7 +100,7 @@ const Launcher hydra = {
         "PMI_RANK PMI_SIZE PMI_ID PMI_FD PMI_PORT MPI_LOCALRANKID MPI_LOCALNRANKS "
         "MPICH_LOCALRANKID",
     .mpi = "mpich",
-    .rereads = ":",
+    .rereads = {":"},
     .traits = {.rank_var = "PMI_RANK",
                .local_rank_var = "MPI_LOCALRANKID",
                .binds_sets = true,

@@ -49,7 +49,7 @@ const Launcher intelmpi = {
     .recognition = {.texts = {{"Intel(R) MPI", "Version"}}, .companion = "hydra_bstrap_proxy"},
     .shared_names = true,
     .mpi = "mpich",
-    .rereads = ":",
+    .rereads = {":"},
     .traits = {.rank_var = "PMI_RANK",
                .local_rank_var = "MPI_LOCALRANKID",
                .multi_node = true,

@@ -124,9 +124,7 @@ Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_v
 Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim);
 LauncherTraits prrte_traits();  ///< as finish_prrte needs them, but for variables for root
 /// Words of the program that prterun takes for its own, and mpirun of Open MPI 4 the first one.
-inline constexpr std::string_view kPrrteRereads =
-    ": --map-by --mapby --rank-by --rankby --bind-to --bindto --runtime-options --rtos "
-    "--personality --mca --gmca --prtemca --gprtemca --pmixmca --gpmixmca --omca --gomca";
+std::vector<std::string_view> prrte_rereads();
 extern const FlagTable kOpenMpiFlags;  ///< of Open MPI and PRRTE
 extern const FlagTable kHydraFamily;   ///< of MPICH's and Intel's mpiexec, which have one ancestor
 TerminationPolicy hydra_termination();

@@ -123,7 +123,7 @@ const Launcher openmpi = {
         "OMPI_COMM_WORLD_* OMPI_UNIVERSE_SIZE OMPI_WORLD_SIZE OMPI_WORLD_LOCAL_SIZE "
         "OMPI_MCA_orte_hnp_uri OMPI_MCA_orte_local_daemon_uri OMPI_MCA_orte_ess_*",
     .mpi = "openmpi",
-    .rereads = kPrrteRereads,
+    .rereads = prrte_rereads(),
     .traits = traits(),
     .of_version = of_version,
     .flags = &kOpenMpiFlags,

@@ -72,7 +72,7 @@ const Launcher pals = {
         "PALS_RANKID PALS_LOCAL_RANKID PALS_LOCAL_SIZE PALS_NODEID PMI_LOCAL_RANK "
         "PMI_LOCAL_SIZE PMI_UNIVERSE_SIZE",
     .mpi = "mpich openmpi",
-    .rereads = ":",
+    .rereads = {":"},
     .traits =
         {.rank_var = "PALS_RANKID",
          .local_rank_var = "PALS_LOCAL_RANKID",

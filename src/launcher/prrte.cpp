@@ -10,7 +10,7 @@
 //                             given fewer slots. Uneven counts follow the slots.
 // --bind-to none              numbers of CPUs are logical here and there is no form for sets.
 // -x NAME                     variables for ranks on other nodes.
-// It reads --map-by and the like among the program's words too: kPrrteRereads. "--bind-to=core" is refused since 3.0.13.
+// It reads --map-by and the like among the program's words too: prrte_rereads. "--bind-to=core" is refused since 3.0.13.
 // Starting several programs (":") crashed in a distribution's 5.0.7: never used.
 #include <fmt/format.h>
 
@@ -81,6 +81,12 @@ LauncherTraits traits() {
 
 }  // namespace
 
+std::vector<std::string_view> prrte_rereads() {
+  return {":",          "--bind-to", "--bindto",  "--gmca",   "--gomca", "--gpmixmca",
+          "--gprtemca", "--map-by",  "--mapby",   "--mca",    "--omca",  "--personality",
+          "--pmixmca",  "--prtemca", "--rank-by", "--rankby", "--rtos",  "--runtime-options"};
+}
+
 // TERM stops ranks within seconds. A lost node: "Remote daemon: [prterun-n1-757@0,2] on node n3", and with its agent
 // "Remote host:   n3".
 LauncherTraits prrte_traits() {
@@ -111,7 +117,7 @@ LauncherTraits prrte_traits() {
                 "labels or redirects output, and with it how each rank exited; "
                 "--launcher-arg=--output --launcher-arg=... does so for this launch"},
                {"PRTE_MCA_personality PRTE_MCA_schizo_proxy",
-                "changes which options prterun takes, and what ranks are told"},
+                "changes which options prterun accepts, and which variables ranks get"},
                {.name = "OMPI_MCA_rmaps PRTE_MCA_hwloc_default_ PRTE_MCA_rmaps",
                 .why = kPlaces,
                 .prefix = true}}),
@@ -143,7 +149,7 @@ const Launcher prrte = {
     .shared_names = true,
     .rank_variables = "PMIX_RANK PMIX_NAMESPACE PMIX_LOCAL_RANK PMIX_SERVER_URI* PRTE_LAUNCHED",
     .mpi = "openmpi",
-    .rereads = kPrrteRereads,
+    .rereads = prrte_rereads(),
     .traits = traits(),
     .of_version = of_version,
     .flags = &kOpenMpiFlags,

@@ -150,7 +150,7 @@ const Launcher slurm = {
     .list_mpi = "--mpi=list",
     .het_group = "--het-group={}",
     .enters_containers = true,
-    .rereads = ":",
+    .rereads = {":"},
     .traits =
         {.rank_var = "SLURM_PROCID",
          .local_rank_var = "SLURM_LOCALID",

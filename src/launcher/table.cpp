@@ -75,9 +75,8 @@ const Launcher* find_launcher(std::string_view name) {
 std::vector<std::string> quoted_command(const Launcher& launcher,
                                         std::vector<std::string> command) {
   constexpr char kMark = '%';
-  const std::vector<std::string_view> reread = split(launcher.rereads, ' ');
   const auto is_read = [&](const std::string& word) {
-    return !word.empty() && std::ranges::count(reread, word) > 0;
+    return std::ranges::count(launcher.rereads, word) > 0;
   };
   if (std::ranges::none_of(command, is_read)) return command;
   for (std::string& word : command)
