@@ -107,7 +107,7 @@ TEST_CASE("every launcher is in each place that names launchers", "[launcher][pl
               "a flag of its own that contradicts the plan");
     if (!std::filesystem::exists(HPCLAUNCH_SOURCE_DIR "/tests/cli/" + name + "_test.py")) {
       expect_in("tests/cli/standins/launcher.py", in_quotes(name) + ": ",
-                "a class of KINDS that starts ranks as it does");
+                "a class of KINDS or one of PROGRAMS that starts ranks as it does");
       expect(starts.find(in_quotes(name) + ": \"") != std::string::npos,
              "tests/cli/mpi_standins_test.py", in_quotes(name) + " in NAMES", "start its stand-in");
     }

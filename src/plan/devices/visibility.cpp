@@ -365,19 +365,18 @@ void add_visibility(const PlanInput& input, const Slots& slots, const Placement&
     return masks || one.id != "names-of-one-node";  // no names of ours then
   });
   if (slots.list.empty() && !slots.given.empty()) {
-    const bool named = input.env.has(slots.given);
     const auto batch = input.of_batch.find(slots.given);
-    const bool own = batch != input.of_batch.end();
-    const std::string by =
-        fmt::format("{}=\"{}\"{} selects", slots.given, input.env.get(slots.given),
-                    own ? fmt::format(" ({})", batch->second) : "");
-    reports.push_back({"no-device-left", Severity::warning,
-                       fmt::format("{} no device of this node: the plan has none",
-                                   named                            ? by
-                                   : slots.given == input.grants_by ? slots.given + " grants"
-                                                                    : "this process can open"),
-                       named && !own ? fmt::format("unset {}, or request devices", slots.given)
-                                     : "request devices"});
+    const bool named = input.env.has(slots.given);
+    const std::string setter =
+        batch == input.of_batch.end() ? "" : fmt::format(" ({})", batch->second);
+    const std::string who =
+        named ? fmt::format("{}=\"{}\"{} selects", slots.given, input.env.get(slots.given), setter)
+        : slots.given == input.grants_by ? slots.given + " grants"
+                                         : "this process can open";
+    reports.push_back(
+        {"no-device-left", Severity::warning, who + " no device of this node: the plan has none",
+         fmt::format("{}request devices",
+                     named && setter.empty() ? fmt::format("unset {}, or ", slots.given) : "")});
   }
   const bool sees_own = slots.view == "own" || slots.view == "launcher";
   if (!slots.list.empty() && sees_own) add_taken(slots, slots.per_rank, settings);

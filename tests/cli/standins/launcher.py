@@ -219,6 +219,7 @@ class Jsrun:
 
 
 KINDS = {"pals": Pals, "slurm": Slurm, "flux": flux.Flux, "intelmpi": IntelMpi, "jsrun": Jsrun}
+PROGRAMS = {"openmpi": "prrte.py", "prrte": "prrte.py"}  # with a grammar of their own
 VERSIONS = {"pals": "mpiexec 1.8.0", "slurm": "slurm 24.11.5", "flux": "commands: 0.88.0\nlibflux-core: 0.88.0",
             "intelmpi": "Intel(R) MPI Library for Linux* OS, Version 2021.15 Build 20250213 (id: d233448)", "jsrun": "jsrun 10.3.0.2"}
 
@@ -240,8 +241,8 @@ def finish(job, rank, child):
 
 
 def main():
-    if sys.argv[2] in ("openmpi", "prrte"):
-        other = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prrte.py")
+    if sys.argv[2] in PROGRAMS:
+        other = os.path.join(os.path.dirname(os.path.abspath(__file__)), PROGRAMS[sys.argv[2]])
         os.execv(sys.executable, [sys.executable, "-I", "-S", other, *sys.argv[1:]])
     with open(sys.argv[1]) as file:
         config = json.load(file)
