@@ -463,11 +463,16 @@ TEST_CASE("nodes that do not start in time", "[supervised][status]") {
   JobFacts facts = plain();
   facts.start_seconds = 60;
   facts.launcher_stuck = true;
+  const std::string start =
+      "hpclaunch: ranks 0-3 on n1, ranks 4-6 on n2 did not start within 60 s; stopped slurm\n"
+      "hpclaunch: try: ";
+  const Summary silent = of({}).summary(killed_by(SIGKILL), facts);
+  CHECK(silent.ending.status == kNotStartedStatus);
+  CHECK(silent.report == start + "run hpclaunch verify, or --start-timeout SECONDS\n");
+  facts.launcher_said = true;
   const Summary summary = of({}).summary(killed_by(SIGKILL), facts);
-  CHECK(summary.ending.status == kNotStartedStatus);
   CHECK(summary.report ==
-        "hpclaunch: ranks 0-3 on n1, ranks 4-6 on n2 did not start within 60 s; stopped slurm\n"
-        "hpclaunch: try: read the launcher's messages above, or --start-timeout SECONDS\n");
+        start + "read the launcher's messages above, or --start-timeout SECONDS\n");
 }
 
 TEST_CASE("many silent nodes are counted", "[supervised][status]") {
