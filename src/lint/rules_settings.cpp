@@ -231,7 +231,7 @@ void plugins(const Script& script, const Setting& one, Findings& findings) {
 }
 
 // HH:MM:SS and its relatives, as Slurm reads them.
-bool is_time(std::string_view text) {
+bool is_slurm_time(std::string_view text) {
   if (text.empty() || text.find_first_of("$%{<?") != text.npos) return true;
   if (to_lower(text) == "unlimited" || to_lower(text) == "infinite") return true;
   return text.find_first_not_of("0123456789:-") == text.npos &&
@@ -263,7 +263,7 @@ bool may_be_python(const Script& script, const Launch& launch) {
 void asks(const Script& script, Findings& findings) {
   const RequestOfJob& request = script.request;
   const Ask* const time = script.ask("--time");
-  if (time != nullptr && request.system == "slurm" && !is_time(time->value))
+  if (time != nullptr && request.system == "slurm" && !is_slurm_time(time->value))
     findings.add("bad-time", time->span,
                  fmt::format("\"{}\" is not a time limit", shown(time->value, 40)),
                  "HH:MM:SS, D-HH:MM:SS, or minutes");
