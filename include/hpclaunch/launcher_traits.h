@@ -105,8 +105,8 @@ struct LauncherTraits {
   /// Why the shim binds although the launcher takes sets; "" where the launcher binds.
   std::string shim_binds_why = {};
   bool multi_node = false;
-  bool by_ssh = false;  ///< reaches other nodes by ssh, where the batch system starts nothing
-  bool built_in = false;         ///< kLocalLauncher: always supervises, opens the logs itself
+  bool by_ssh = false;    ///< reaches other nodes by ssh, where the batch system starts nothing
+  bool built_in = false;  ///< kLocalLauncher: always supervises, opens the logs itself
   bool names_variables = false;  ///< passes on to other nodes only variables that are named to it
   Distribution distribution = Distribution::any;
   TerminationPolicy termination = {};
