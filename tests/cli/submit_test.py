@@ -191,7 +191,8 @@ class Follow(Submit):
         says = "echo out > {0}; echo 'hpclaunch: job 123.virt-pbs: exit status %d' >> {0}".format(self.output)
         for steps, status in (((self.job("Q"), self.job("R"), self.job("R", says % 7), GONE), 7), ((self.job("R", says % 0), GONE), 0),
                               ((self.job("E", "true", Exit_status=4), GONE), 4), ((self.job("B", Exit_status=0), self.job("R", says % 6, Exit_status=0), GONE), 6), ((self.job("E", "true", Exit_status=271), GONE), 143)):
-            self.file(self.output, "")  # each of these jobs has the same id
+            if os.path.exists(self.output):
+                os.unlink(self.output)
             self.pbs(*steps, history=False)
             done = self.submit("pbs", "--follow", status=status)
             self.has(done, "job 123.virt-pbs: ended, exit status %d\n" % status)
