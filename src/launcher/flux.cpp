@@ -129,7 +129,7 @@ const Launcher flux = {
                                .hides_status = true,
                                .queues = true,
                                .ask_waiting = {{"jobs", "-n", "-f", "pending,running", "-o",
-                                                "job {id.f58} ({name}): {state} {nodelist} "
+                                                "job {id.f58} ({name}): {state} "
                                                 "{contextual_info}"},
                                                {"resource", "list", "-n", "-s", "free", "-o",
                                                 "free nodes: {nnodes} {nodelist}"}},

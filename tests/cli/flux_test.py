@@ -3,7 +3,9 @@
 played by standins/flux.py as the real one was seen."""
 import json
 import os
+import subprocess
 import sys
+import time
 
 import site_jobs
 import support
@@ -173,6 +175,19 @@ class Ends(Instance):
         self.assertEqual(done.status, 125, str(done))
         self.has(done, "hpclaunch: flux: job \u0192b (hpclaunch-shim): SCHED\nhpclaunch: flux: job \u0192a (train): RUN f[1-2]\nhpclaunch: flux: free nodes: 0\n",
                  "did not start within 1 s")
+
+    def test_a_job_that_waits_is_cancelled_at_once(self):
+        """No rank has begun that could save something, and Flux forwards no signal to a job that waits."""
+        job = self.job(hosts="f[1-2]", busy=True)
+        run = subprocess.Popen([support.HPCLAUNCH, "run", *HERE, "--ppn", "1", "--grace", "80000", "--", "/bin/true"], env=job.env, cwd=job.folder,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.kill)
+        while run.poll() is None and not os.path.exists(os.path.join(job.record, "call.json")):
+            time.sleep(0.02)
+        run.terminate()
+        said = run.communicate(timeout=120)[1]
+        self.assertEqual(run.returncode, 143, said)
+        self.assertIn("interrupted by ctrl-C", said)
 
 
 if __name__ == "__main__":

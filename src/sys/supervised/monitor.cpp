@@ -177,7 +177,7 @@ class Monitor {
           plan_.supervision.output.grace_seconds, plan_.launch.launcher,
           counted(plan_.world_size(), "rank")));
     if (!ends_programs(signal) || end_at_ != kNever) return;
-    end_at_ = clock_ms() + static_cast<long>(plan_.supervision.output.grace_seconds * 1000);
+    end_at_ = clock_ms() + grace_of(plan_, ranks_.started_nodes() > 0);
   }
 
   // Reaps orphans as well, which have become our children.
@@ -270,8 +270,8 @@ class Monitor {
     if (start_by_ != kNever && now >= start_by_) {
       name_missing_at_ = start_by_ = kNever;
       facts_.start_seconds = start_limit(plan_) / 1000;
-      end_at_ = now;
       say_waiting(false);
+      end_at_ = clock_ms();  // the question took its time, and signals at once are one
     }
     if (name_missing_at_ == kNever || now < name_missing_at_) return;
     name_missing_at_ = kNever;

@@ -292,6 +292,8 @@ int RankStatus::status(const Ending& ending, const RankExit& launcher,
   if (facts.start_seconds > 0) return kNotStartedStatus;
   if (ending.first) return ending.first->status();
   if (facts.launcher_stuck && ending.ok == ranks_) return 0;
+  const bool waited = plan_.supervision.termination.queues && started_nodes_ == 0;
+  if (waited && facts.user_ends) return 128 + facts.forwarded;
   if (launcher.failed()) return launcher.status();
   if (ending.silent.empty() && ending.ended == 0) return 0;
   return facts.user_ends ? 128 + facts.forwarded : kSilenceStatus;

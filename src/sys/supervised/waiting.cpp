@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
@@ -38,6 +40,13 @@ std::string ask(const TerminationPolicy& policy, const std::string& program) {
 long start_limit(const Plan& plan) {
   if (plan.supervision.output.start_seconds) return *plan.supervision.output.start_seconds * 1000L;
   return plan.supervision.termination.queues ? kNever : kStartLimit;
+}
+
+long grace_of(const Plan& plan, bool some_started) {
+  constexpr double kLateRecords = 2;  // seconds that a rank's first record may take
+  const double seconds = plan.supervision.output.grace_seconds;
+  const bool queued = plan.supervision.termination.queues && !some_started;
+  return static_cast<long>(1000 * (queued ? std::min(seconds, kLateRecords) : seconds));
 }
 
 std::string Waiting::text(bool whole, bool& said) const {

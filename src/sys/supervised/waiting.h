@@ -9,6 +9,9 @@ namespace hpclaunch::sys::supervised {
 /// In ms; kNever: it may take any time.
 long start_limit(const Plan& plan);
 
+/// For ranks to end by themselves, in ms; short where none has started, since nothing is to be saved then.
+long grace_of(const Plan& plan, bool some_started);
+
 struct Waiting {
   const Plan& plan;
   const std::string& program;  ///< of the launcher

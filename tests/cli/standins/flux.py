@@ -191,20 +191,23 @@ class Shells:
 
 
 def run(job, program):
-    while job.busy:
-        time.sleep(60)  # no node is free: not a word
     shells = Shells(job)
     interrupts = []
 
     def forward(number, _):
         if number != signal.SIGINT:
-            return shells.signal(number)
+            return say("flux-job: kill: job is not running") if job.busy else shells.signal(number)
         interrupts.append(number)
         if len(interrupts) == 1:
             return say("flux-job: one more ctrl-C within 2s to cancel or ctrl-Z to detach")
+        say("3.379s: job.exception %s type=cancel severity=0 interrupted by ctrl-C" % JOB)
+        if job.busy:
+            sys.exit(1)
         shells.signal(signal.SIGTERM)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT):
         signal.signal(number, forward)
+    while job.busy:
+        time.sleep(60)  # no node is free: not a word
     first = 0
     for node, count in enumerate(job.counts):
         for local in range(count):
