@@ -291,13 +291,14 @@ class Follower {
   // By the batch system, else by the job's own last lines.
   Result<int> ending() {
     const bool forgotten = forgotten_ > 0;
-    std::optional<int> status = state_ ? state_->status : std::nullopt;
+    int status = state_ ? state_->status.value_or(kUnknown) : kUnknown;
     const std::string text = forgotten ? "ended" : shown_;
-    if (const auto why = last_line(tail_, std::string(system_.killed)); !status && why)
+    const bool silent = status == kUnknown;  // the batch system is
+    if (const auto why = last_line(tail_, std::string(system_.killed)); silent && why)
       return said(fmt::format("{}, {}", text, *why), 1);
-    if (const auto told = last_line(tail_, status_line(id_)); !status && told)
-      if (const auto number = parse_natural(*told, 255)) status = static_cast<int>(*number);
-    if (status) return said(fmt::format("{}, exit status {}", text, *status), *status);
+    if (const auto own = last_line(tail_, status_line(id_)); silent && own)
+      status = static_cast<int>(parse_natural(*own, 255).value_or(kUnknown));
+    if (status != kUnknown) return said(fmt::format("{}, exit status {}", text, status), status);
     if (!forgotten) return said(text, 1);
     return Error{ErrorKind::system,
                  fmt::format("job {} has ended; status unknown: {} does not know the job any more",
@@ -310,6 +311,7 @@ class Follower {
     return status;
   }
 
+  static constexpr int kUnknown = -1;
   static constexpr int kTwice = 2;  // answers about an end that may be an error of the moment
 
   const Scheduler& system_;

@@ -8,7 +8,7 @@ namespace {
 
 // Two packages of four NUMA nodes with two cores each, and a GPU near each second NUMA node.
 PlanInput job(std::vector<NodeGrant> grants, std::vector<int> grant_of, const Env& env = {}) {
-  PlanInput in = input(machine({0, 2, 4, 6}, "amd"), env);
+  PlanInput in = test::input(machine({0, 2, 4, 6}, "amd"), env);
   in.launcher.multi_node = true;
   in.hosts = {};
   for (std::size_t n = 0; n < grant_of.size(); ++n) in.hosts.push_back(fmt::format("n{}", n));
