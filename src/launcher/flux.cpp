@@ -83,6 +83,9 @@ void add_counts(const Plan& plan, Line& line) {
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::string& shim) {
   Line line(plan, {program.path, "run"}, kTable.words);
+  constexpr std::string_view kUnevenMaps = "0.75";  // the first version with them
+  if (compare_versions(program.version, kUnevenMaps).value_or(0) < 0)
+    line.require(check_even(plan, "flux run before 0.75"));
   add_counts(plan, line);
   line.add({"-x"}, {"--exclusive", "-x"});
   if (!plan.hosts.whole_allocation && !line.given({"--requires"}))

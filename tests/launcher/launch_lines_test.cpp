@@ -95,6 +95,14 @@ TEST_CASE("flux run: more ranks than cores are so many for each node", "[launche
   CHECK(refusal("flux", plan).hint == "-n 4 or -n 6 (2 or 3 ranks on each of 2 nodes)");
 }
 
+TEST_CASE("flux run: uneven maps since a version", "[launcher][flux]") {
+  const Plan plan = uneven({1, 4});
+  CHECK_THAT(refusal("flux 0.74.0", plan).message, ContainsSubstring("flux run before 0.75"));
+  for (const char* launcher : {"flux", "flux 0.75.0", "flux 0.88.0", "flux 0.87.0-203-g4a5e79f56"})
+    CHECK_THAT(head(launcher, plan), ContainsSubstring("\n--taskmap=manual:[[0,1,1,1],[1,1,4,1]]"));
+  CHECK_THAT(head("flux 0.60.0", uneven({3, 2})), ContainsSubstring("\n-n\n5\n"));
+}
+
 TEST_CASE("Hydra passes the profile's flags before those that were typed", "[launcher][hydra]") {
   Plan plan = two_nodes();
   plan.launch.profile_args = {"-iface", "ib0"};
