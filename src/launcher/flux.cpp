@@ -59,6 +59,7 @@ std::string task_map(const Plan& plan) {
         blocks.push_back({place, 1, part.ranks});
     }
   std::vector<std::string> texts;
+  texts.reserve(blocks.size());
   for (const Block& one : blocks)
     texts.push_back(fmt::format("[{},{},{},1]", one.first, one.nodes, one.tasks));
   return fmt::format("manual:[{}]", fmt::join(texts, ","));

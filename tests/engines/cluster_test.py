@@ -155,7 +155,7 @@ class Looks(engines.Test):
         self.own_nodes()
         for i, node in enumerate(self.cluster.names):
             done = self.cluster.run(node, ["sh", "-c", "hostname; getent hosts n3; ls /sys/class/net; cat /sys/class/net/hsn0/operstate"])
-            self.assertEqual(done.stdout.split(), [node, "10.77.0.3", "n3", "hsn0", "lo", "up"], done)
+            self.assertEqual(done.stdout.split(), [node, "10.77.0.3", "n3", "n3.hpc.test", "hsn0", "lo", "up"], done)
         done = self.cluster.run("n1", ["ssh", "-x", "n2", "echo", "$HOSTNAME", "$(hostname)", ";", "exit", "7"])
         self.assertEqual([done.stdout.strip(), done.returncode], ["n2", 7], done)
         self.assertEqual(self.cluster.run("n1", ["ssh", "n9", "true"]).returncode, 255)

@@ -2,6 +2,7 @@
 // Which node a launcher says that it has lost, in what it writes. Pure.
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hpclaunch/launcher_traits.h"
@@ -11,7 +12,7 @@ namespace hpclaunch::sys::supervised {
 
 class LostNode {
  public:
-  explicit LostNode(const std::vector<TerminationPolicy::NameInText>& texts) : texts_(texts) {}
+  explicit LostNode(std::vector<TerminationPolicy::NameInText> texts) : texts_(std::move(texts)) {}
 
   /// In pieces of any size, each with the UNIX time at which it came. The first name counts.
   void feed(std::string_view bytes, double now);
@@ -24,7 +25,7 @@ class LostNode {
  private:
   void read(std::string_view line);
 
-  const std::vector<TerminationPolicy::NameInText>& texts_;
+  std::vector<TerminationPolicy::NameInText> texts_;
   std::string open_;  // the beginning of a line
   std::string name_;
   double at_ = 0;
