@@ -56,6 +56,8 @@ struct Pipe {
   Pipe& operator=(const Pipe&) = delete;
   ~Pipe();
   bool open();  ///< errno on failure
+  /// What it has; "" at its end, nullopt for nothing now. Valid until the next call for any pipe.
+  std::optional<std::string_view> next() const;
   void close_read();
   void close_write();
 };

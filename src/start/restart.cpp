@@ -40,7 +40,7 @@ std::string failure_text(const sys::Ending& ending) {
 }
 
 bool can_restart(const sys::Ending& ending) {
-  if (sys::ends_programs(ending.passed_on)) return false;
+  if (ending.interrupted_by != 0 || sys::ends_programs(ending.passed_on)) return false;
   return ending.first || std::ranges::any_of(ending.silent, &sys::SilentRanks::whole_node);
 }
 

@@ -72,6 +72,18 @@ bool is_crash(const RankExit& end) {
   return std::find(kCrashes.begin(), kCrashes.end(), end.signal) != kCrashes.end();
 }
 
+bool is_fault(const RankExit& end) {
+  constexpr std::array kFaults = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
+  return std::find(kFaults.begin(), kFaults.end(), end.signal) != kFaults.end();
+}
+
+std::string late_crash_text(const RankExit& end, const RankExit* first) {
+  return fmt::format(
+      "hpclaunch: rank {} ended with {} after it was signalled to stop{}\n", end.rank,
+      signal_name(end.signal),
+      first == nullptr ? "" : fmt::format(": it may have failed before rank {}", first->rank));
+}
+
 bool explains_better(const RankExit& later, const RankExit& first) {
   if (is_crash(later) != is_crash(first)) return is_crash(later);
   return later.rank < first.rank;
@@ -103,7 +115,7 @@ std::string failure_report(const Ending& ending, int ranks, int forwarded,
                   first.pid, cause(first), first.seconds);
   if (forwarded != 0) text += fmt::format("hpclaunch: {}\n", forwarded_text(forwarded, at_stop));
   // The last lines of a single rank are right above; a signal from outside needs no evidence.
-  const bool needs_lines = ranks > 1 && (forwarded == 0 || is_crash(first));
+  const bool needs_lines = ranks > 1 && (forwarded == 0 || first.signal != forwarded);
   std::string last_lines;
   for (const std::string& line : first.last_lines)
     if (!line.starts_with(kReportMark)) last_lines += fmt::format("  | {}\n", line);

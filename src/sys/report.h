@@ -39,6 +39,12 @@ inline constexpr long kSettle = 50;
 /// An unexpected end: KILL, SEGV, ABRT, BUS, ILL, FPE, SYS, TRAP, XCPU.
 bool is_crash(const RankExit& end);
 
+/// A crash that neither another process nor the program itself asks for: SEGV, BUS, ILL, FPE, SYS.
+bool is_fault(const RankExit& end);
+
+/// About a rank that ended so after it had been signalled. `first`: nullptr when no rank failed before.
+std::string late_crash_text(const RankExit& end, const RankExit* first);
+
 /// Both seen in the same short while: does `later` explain it better than `first`? A crash explains
 /// the exit statuses of the ranks that lost their connection to it; then the lower rank.
 bool explains_better(const RankExit& later, const RankExit& first);

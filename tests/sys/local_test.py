@@ -59,6 +59,12 @@ def name_of(pid):
         return ""
 
 
+def signalled(pid):
+    """Has it a signal that it has not taken?"""
+    with open(f"/proc/{pid}/status") as file:
+        return any(line.startswith(("ShdPnd", "SigPnd")) and int(line.split()[1], 16) != 0 for line in file)
+
+
 def children(pid):
     return [int(p) for p in filter(str.isdigit, os.listdir("/proc")) if parent(p) == pid]
 
@@ -167,13 +173,46 @@ print("got", got, flush=True)
         job = self.started("-n", 2, SH, "-c", "echo ready; exec sleep 1000")
         job.process.send_signal(signal.SIGTERM)
         self.assertEqual(job.wait().status, 128 + signal.SIGTERM)
-        self.assertIn(b"sent SIGTERM to the ranks", job.err)
+        self.assertEqual(job.err, b"hpclaunch: sent SIGTERM to the ranks; no rank failed before\n")
         job.until_gone()
+
+    def test_what_ends_after_the_signal_has_not_failed(self):
+        """Whether a rank ends by the signal, catches it and exits, or ends for another's sake."""
+        ends = "case $RANK in 0) trap 'exit 1' $0;; 1) trap 'exit 130' $0;; 2) trap 'kill -SEGV $$' $0;; esac; echo ready; while :; do sleep 0.05; done"
+        for name in "INT", "TERM", "HUP", "QUIT":
+            number = signal.Signals["SIG" + name]
+            job = self.started("-n", 4, SH, "-c", ends, name, ranks=4)
+            job.process.send_signal(number)
+            self.assertEqual(job.wait().status, 128 + number, job.err)
+            self.assertNotIn(b"failed first", job.err)
+            self.assertIn(b"; no rank failed before\n", job.err)
+            self.assertIn(b"hpclaunch: rank 2 ended with SIGSEGV after it was signalled to stop\n", job.err)
+
+    def test_a_failure_before_the_signal_is_named(self):
+        job = self.started("-n", 2, SH, "-c", "trap '' TERM; echo ready; test $RANK = 1 && exit 7; while :; do sleep 0.05; done")
+        job.until(lambda: len([p for p in job.pids() if p not in job.chain() and name_of(p) == "sh"]) == 1, "the end of rank 1")
+        job.process.send_signal(signal.SIGINT)
+        self.assertEqual(job.wait().status, 7)
+        self.assertIn(b"hpclaunch: rank 1 failed first: ", job.err)
+
+    def test_a_signal_to_every_process_of_the_job(self):
+        """As some batch systems send it: a rank may end by it before hpclaunch knows of it."""
+        job = self.started("-n", 2, SH, "-c", "echo ready; exec sleep 1000")
+        supervisor = job.chain()[2]
+        ranks = [p for p in job.pids() if p not in job.chain()]
+        os.kill(supervisor, signal.SIGSTOP)  # so that it learns of both at once
+        os.kill(ranks[0], signal.SIGTERM)
+        job.process.send_signal(signal.SIGTERM)
+        job.until(lambda: not signalled(job.process.pid), "the signal is passed on")
+        os.kill(supervisor, signal.SIGCONT)
+        self.assertEqual(job.wait().status, 128 + signal.SIGTERM)
+        self.assertEqual(job.err, b"hpclaunch: sent SIGTERM to the ranks; no rank failed before\n")
 
     def test_kill_after_grace(self):
         job = self.started("--grace", "0.2", "-n", 2, SH, "-c", "trap '' TERM; echo ready; while :; do sleep 1; done")
         job.process.send_signal(signal.SIGTERM)
-        self.assertEqual(job.wait().status, 128 + signal.SIGKILL)
+        self.assertEqual(job.wait().status, 128 + signal.SIGTERM)
+        self.assertEqual(job.err, b"hpclaunch: sent SIGTERM to the ranks; killed 2 ranks that still ran 0.2 s later\n")
         job.until_gone()
 
     def test_kill_after_grace_of_a_failure(self):
@@ -186,7 +225,7 @@ print("got", got, flush=True)
         while job.process.poll() is None:  # two that are not seen apart count as one; more of them change nothing
             job.process.send_signal(signal.SIGINT)
             time.sleep(0.01)
-        self.assertEqual(job.wait().status, 128 + signal.SIGKILL)
+        self.assertEqual(job.wait().status, 128 + signal.SIGINT)
         job.until_gone()
 
     def test_a_signal_after_the_launch_does_not_replace_its_status(self):

@@ -400,10 +400,6 @@ TEST_CASE("a rank that the launcher ended has not failed first", "[supervised][s
   const Summary late = of({stopped(0, 1), survivor}).summary(exited(143), plain());
   CHECK(late.ending.first->rank == 5);
   CHECK(late.ending.status == 4);
-  JobFacts user = plain();
-  user.forwarded = SIGTERM;
-  user.user_ends = true;
-  CHECK(of({handled}).summary({}, user).ending.first->rank == 2);
 }
 
 TEST_CASE("a node that fell silent is named before those that the launcher ended",
@@ -511,29 +507,83 @@ TEST_CASE("the launcher's own end", "[supervised][status]") {
   CHECK(ended_it.report == "hpclaunch: slurm did not exit; stopped it\n");
 }
 
-TEST_CASE("what the user sent is no surprise", "[supervised][status]") {
+// The user sends it `at` seconds after the start.
+JobFacts user_sends(int signal, double at) {
   JobFacts facts = plain();
-  facts.forwarded = SIGTERM;
-  facts.user_ends = true;
-  const Summary summary = of({ended(2, 1, 0, SIGTERM)}).summary(exited(143), facts);
-  CHECK(summary.ending.status == 143);
-  CHECK(summary.report.find("sent SIGTERM to the ranks") != std::string::npos);
-  CHECK(RankStatus(two_nodes()).summary({}, facts).ending.status == 143);
+  facts.forwarded = facts.ended_by = signal;
+  facts.ended_at = kStart + at;
+  return facts;
+}
+
+TEST_CASE("what ends after the user's signal has not failed", "[supervised][status]") {
+  Record handled = ended(2, 5.1, 1);  // a program that catches the signal and exits
+  handled.sent = SIGINT;
+  const std::vector<Record> records = {handled, ended(0, 5.2, 1), ended(1, 5.2, 0, SIGINT),
+                                       ended(5, 5.3, 130), ended(6, 4.98, 1)};  // slow clock
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    INFO(signal);
+    const Summary summary = of(records).summary(exited(255), user_sends(signal, 5));
+    CHECK_FALSE(summary.ending.first);
+    CHECK(summary.ending.status == 128 + signal);
+    CHECK(summary.ending.interrupted_by == signal);
+    CHECK(summary.ending.failed == 0);
+    CHECK(summary.ending.ended == 5);
+    CHECK(summary.report.find("; no rank failed before\n") != std::string::npos);
+    CHECK(summary.report.find("exited with status 255") == std::string::npos);
+  }
+  CHECK(of({}).summary({}, user_sends(SIGTERM, 5)).ending.status == 143);
+  const Summary well = of(all_well()).summary({}, user_sends(SIGTERM, 0.5));
+  CHECK(well.ending.status == 0);
+  CHECK(well.report.empty());
+  CHECK(of(all_well()).summary(exited(1), user_sends(SIGTERM, 0.5)).ending.status == 143);
+}
+
+TEST_CASE("what failed before the user's signal is named", "[supervised][status]") {
+  const auto first = [](const Record& record, double now, double sent_at) {
+    RankStatus ranks(two_nodes());
+    ranks.add(record, kStart, kStart + now);
+    ranks.add(ended(0, sent_at + 0.1, 0, SIGTERM), kStart, kStart + 100);
+    return ranks.summary(exited(255), user_sends(SIGTERM, sent_at)).ending;
+  };
+  const auto failed = first(ended(5, 1, 7), 1, 5);
+  REQUIRE(failed.first);
+  CHECK(failed.first->rank == 5);
+  CHECK(failed.status == 7);
+  CHECK(failed.failed == 1);
+  CHECK(failed.ended == 1);
+  CHECK(first(ended(5, 1, 7), 6, 5).first);         // its record came late
+  CHECK(first(ended(5, 4.99, 7), 4.995, 5).first);  // known in time
+  CHECK_FALSE(first(ended(5, 4.99, 7), 5.01, 5).first);
+  CHECK_FALSE(first(ended(5, 4.99, 0, SIGTERM), 4.995, 5).first);  // all processes were signalled
+  CHECK(first(ended(5, 4.9, 0, SIGTERM), 4.9, 5).first);           // this one alone, by another
+  CHECK(first(ended(5, 4.99, 0, SIGUSR1), 4.995, 5).first);
+}
+
+TEST_CASE("a crash after the user's signal is said", "[supervised][status]") {
+  Record crash = ended(5, 6, 0, SIGSEGV);
+  crash.sent = SIGINT;
+  const Summary summary =
+      of({crash, ended(0, 6, 0, SIGINT)}).summary(exited(1), user_sends(SIGINT, 5));
+  CHECK(summary.ending.status == 130);
+  CHECK(summary.report.starts_with(
+      "hpclaunch: interrupted (Ctrl-C); no rank failed before\n"
+      "hpclaunch: rank 5 ended with SIGSEGV after it was signalled to stop\n"));
 }
 
 TEST_CASE("a launcher that kills ranks at once is said to do so", "[supervised][status]") {
-  JobFacts facts = plain();
-  facts.forwarded = SIGTERM;
-  facts.user_ends = true;
+  JobFacts facts = user_sends(SIGTERM, 0.5);
   Plan plan = two_nodes();
   plan.supervision.termination.at_stop = "it kills ranks";
   const auto report = [&] { return RankStatus(plan).summary(exited(1), facts).report; };
-  CHECK(report().starts_with("hpclaunch: sent SIGTERM to the launcher: it kills ranks\n"));
-  facts.forwarded = SIGINT;
-  CHECK(report().starts_with("hpclaunch: interrupted (Ctrl-C): it kills ranks\n"));
-  facts.forwarded = SIGUSR1;
-  CHECK(report().starts_with("hpclaunch: sent SIGUSR1 to the ranks\n"));
-  facts.forwarded = SIGTERM;
+  const std::string sent =
+      "hpclaunch: sent SIGTERM to the launcher: it kills ranks; no rank failed before\n";
+  CHECK(report().starts_with(sent));
+  facts.forwarded = SIGUSR1;  // later
+  CHECK(report().starts_with(sent));
+  facts.ended_by = SIGINT;
+  CHECK(report().starts_with(
+      "hpclaunch: interrupted (Ctrl-C): it kills ranks; no rank failed before\n"));
+  facts.ended_by = SIGTERM;
   RankStatus ranks(plan);
   ranks.add(ended(2, 1, 0, SIGTERM), kStart, kStart + 10);
   CHECK(ranks.summary(exited(1), facts).report.find("it kills ranks") != std::string::npos);

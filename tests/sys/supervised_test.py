@@ -343,11 +343,32 @@ while True: time.sleep(1000)
     def test_what_srun_gets(self):
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
             job = self.sent(number, "--launcher", "slurm").wait()
-            self.assertEqual([job.status, job.read(job.notes)], [130, "SIGINT\n"])
+            self.assertEqual([job.status, job.read(job.notes)], [128 + number, "SIGINT\n"])
+            self.assertIn("; no rank failed before\n", job.err)
+            self.assertNotIn("failed first", job.err)
+
+    def test_the_first_signal_that_ends_programs_counts(self):
+        job = self.job("for number in (signal.SIGINT, signal.SIGUSR1): signal.signal(number, lambda n, f: note(signal.Signals(n).name))\n"
+                       "signal.signal(signal.SIGTERM, lambda *a: os._exit(7))\nready()\nwhile True: time.sleep(1000)").until_ready()
+        for number in signal.SIGINT, signal.SIGUSR1:
+            job.process.send_signal(number)
+            job.until(lambda: signal.Signals(number).name in job.read(job.notes), "the signal")
+        job.process.send_signal(signal.SIGTERM)
+        self.assertEqual(job.wait().status, 130)
+        self.assertIn("hpclaunch: interrupted (Ctrl-C); no rank failed before\n", job.err)
+
+    def test_a_failure_before_the_signal_is_named(self):
+        """Also where its record is still unread."""
+        job = self.job("end(5, 'exit=7')\n" + self.SCRIPT).until_ready()
+        job.process.send_signal(signal.SIGTERM)
+        self.assertEqual(job.wait().status, 7)
+        self.assertIn("hpclaunch: rank 5 failed first: ", job.err)
+        self.assertIn("hpclaunch: sent SIGTERM to the ranks\n", job.err)
+        self.assertIn("first 5", job.said)
 
     def test_what_mpich_gets(self):
         job = self.sent(signal.SIGHUP, "--launcher", "hydra").wait()
-        self.assertEqual([job.status, job.read(job.notes)], [143, "SIGTERM\n"])
+        self.assertEqual([job.status, job.read(job.notes)], [129, "SIGTERM\n"])
         job = self.sent(signal.SIGUSR2, "--launcher", "hydra")
         line = job.process.stderr.readline()
         self.assertEqual(line, b"hpclaunch: ignoring SIGUSR2: it would end hydra\n")
@@ -384,13 +405,13 @@ while True: time.sleep(1000)
         job.until(lambda: job.read(job.notes), "INT")
         job.process.send_signal(signal.SIGINT)
         job.wait()
-        self.assertEqual(job.status, 143)  # TERM is what ends a launcher that is in no table
+        self.assertEqual(job.status, 130)
 
     def test_grace_after_a_signal(self):
         job = self.job("signal.signal(signal.SIGTERM, signal.SIG_IGN)\nready()\nwhile True: time.sleep(1000)", "--grace", "0.2", "--launcher", "hydra").until_ready()
         job.process.send_signal(signal.SIGTERM)
         job.wait()
-        self.assertEqual(job.status, 137)
+        self.assertEqual(job.status, 143)
 
     def test_a_signal_after_the_launch_does_not_replace_its_status(self):
         fifo = os.path.join(self.place.name, "fifo")

@@ -20,7 +20,7 @@ namespace hpclaunch::sys {
 // What the local launcher knows of a failure, and of a job.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFailure, rank, local_rank, pid, exit_status, signal, core,
                                    seconds, host, last_lines)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ending, status, ok, failed, ended, passed_on)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ending, status, ok, failed, ended, passed_on, interrupted_by)
 }  // namespace hpclaunch::sys
 
 namespace hpclaunch::sys::local {

@@ -18,6 +18,7 @@ namespace hpclaunch::sys::local {
 namespace {
 
 constexpr std::size_t kLastLines = 10;
+constexpr int kBySignal = 128;
 
 }  // namespace
 
@@ -80,14 +81,26 @@ void Supervisor::forward(int signal) {
     kill_ranks();
     return;
   }
+  if (ends && !interrupted()) interrupt(signal);
   counts_.passed_on = signal;
   signal_ranks(signal);
   if (!ends) return;
   if (signal == SIGINT)
     say(fmt::format("hpclaunch: stopping: waiting up to {:g} s for {}; Ctrl-C again to kill\n",
                     job_.plan.supervision.output.grace_seconds, counted(by_pid_.size(), "rank")));
-  interrupted_ = true;
   if (kill_at_ == kNever) limit_grace();
+}
+
+// What ends from now on does so because the user ends the job. Who signals all processes of a job reaches some of them
+// before us.
+void Supervisor::interrupt(int signal) {
+  reap();
+  counts_.interrupted_by = signal;
+  if (phase_ != Phase::settling || first_->status() != kBySignal + signal) return;
+  phase_ = Phase::running;
+  settle_until_ = kNever;
+  counts_.ended += std::exchange(counts_.failed, 0);
+  first_.reset();
 }
 
 void Supervisor::reap() {
@@ -112,16 +125,18 @@ void Supervisor::note(const RankExit& end) {
     return;
   }
   const bool by_us = phase_ == Phase::stopping || phase_ == Phase::killed;
-  const bool killed = phase_ == Phase::killed && end.signal == SIGKILL;
-  if (by_us && (first_ || !interrupted_ || killed)) {
+  if (interrupted() ? end.failed() || (by_us && first_) : by_us) {
     ++counts_.ended;
+    killed_ += phase_ == Phase::killed && end.signal == SIGKILL ? 1 : 0;
+    if (interrupted() && is_fault(end) && !std::exchange(late_crash_said_, true))
+      say(late_crash_text(end, nullptr));
     return;
   }
   ++(end.failed() ? counts_.failed : counts_.ok);
   if (!end.failed()) return;
   if (!first_) {
     first_ = end;
-    if (interrupted_ || phase_ != Phase::running) return;
+    if (phase_ != Phase::running) return;
     phase_ = Phase::settling;
     settle_until_ = clock_ms() + kSettle;
   } else if (phase_ == Phase::settling && is_crash(end) && !is_crash(*first_)) {
@@ -218,29 +233,35 @@ void Supervisor::report() {
   lines_.end_open_line(Stream::err, pieces_);
   if (!clean_) add(pieces_, Stream::err, kUnkillable);
   if (not_started_) return;
-  if (!first_ && interrupted_ && counts_.ended > 0)
+  if (!first_ && interrupted() && counts_.ended > 0) {
+    const double grace = job_.plan.supervision.output.grace_seconds;
+    const std::string then =
+        killed_ == 0 ? "no rank failed before"
+        : killed_at_once_
+            ? fmt::format("killed {}", counted(killed_, "rank"))
+            : fmt::format("killed {} that still ran {:g} s later", counted(killed_, "rank"), grace);
     add(pieces_, Stream::err,
-        fmt::format("hpclaunch: {}; killed {}{}\n", forwarded_text(counts_.passed_on),
-                    counted(counts_.ended, "rank"),
-                    killed_at_once_ ? ""
-                                    : fmt::format(" that still ran {:g} s later",
-                                                  job_.plan.supervision.output.grace_seconds)));
+        fmt::format("hpclaunch: {}; {}\n", forwarded_text(counts_.interrupted_by), then));
+  }
   if (!first_) return;
   const Ending end = ending();
-  const bool by_signal = interrupted_ || first_->signal == end.passed_on;
+  const int sent = interrupted()                     ? end.interrupted_by
+                   : first_->signal == end.passed_on ? end.passed_on
+                                                     : 0;
   const std::vector<std::string>& logs = job_.logs.paths;
   add(pieces_, Stream::err,
-      failure_report(end, job_.plan.world_size(), by_signal ? end.passed_on : 0, "hpclaunch",
+      failure_report(end, job_.plan.world_size(), sent, "hpclaunch",
                      logs.empty() ? "" : logs[first_->rank]));
 }
 
 Ending Supervisor::ending() const {
   Ending ending = counts_;
-  ending.status = first_                                           ? first_->status()
-                  : screen_.reader_gone()                          ? 128 + SIGPIPE
-                  : !clean_ || (interrupted_ && counts_.ended > 0) ? 128 + SIGKILL
-                  : output_lost_                                   ? kOutputLostStatus
-                                                                   : 0;
+  ending.status = first_                               ? first_->status()
+                  : interrupted() && counts_.ended > 0 ? kBySignal + counts_.interrupted_by
+                  : screen_.reader_gone()              ? kBySignal + SIGPIPE
+                  : !clean_                            ? kBySignal + SIGKILL
+                  : output_lost_                       ? kOutputLostStatus
+                                                       : 0;
   if (!first_) return ending;
   RankFailure& first = ending.first.emplace();
   static_cast<RankExit&>(first) = *first_;

@@ -56,6 +56,8 @@ class Supervisor {
   void wait_for_events();
   void take_control();
   void forward(int signal);
+  void interrupt(int signal);
+  bool interrupted() const { return counts_.interrupted_by != 0; }
   void reap();
   void note(const RankExit& end);
   void read_ranks();
@@ -93,15 +95,16 @@ class Supervisor {
   long kill_at_ = kNever;
   int open_pipes_ = 0;
   bool childless_ = false;
-  bool interrupted_ = false;  // the user has sent something that ends programs
   bool int_seen_ = false;
   bool killed_at_once_ = false;  // at the second Ctrl-C
   bool log_failed_ = false;
   bool output_lost_ = false;
+  bool late_crash_said_ = false;
   bool reported_ = false;
   bool time_limit_signal_sent_ = false;
   bool clean_ = true;
-  Ending counts_;  // ok, failed, ended, passed_on
+  Ending counts_;   // ok, failed, ended, passed_on, interrupted_by
+  int killed_ = 0;  // ranks, of counts_.ended
   std::optional<RankExit> first_;
   std::optional<Error> not_started_;
 };

@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <map>
 #include <optional>
@@ -158,7 +156,11 @@ class Monitor {
       return;
     }
     facts_.forwarded = signal;
-    if (ends_programs(signal)) facts_.user_ends = true;
+    if (ends_programs(signal) && !facts_.user_ends()) {
+      read_errors();  // records of what ended before
+      facts_.ended_by = signal;
+      facts_.ended_at = wall_clock();
+    }
     if (signal == SIGINT && std::exchange(int_seen_, true)) {
       if (steps_ == 0) next_step(clock_ms());
       return;
@@ -190,20 +192,15 @@ class Monitor {
     });
   }
 
-  // What a pipe has; "" at its end, nullopt for nothing now. Valid until the next call.
-  std::optional<std::string_view> next_bytes(int pipe) {
-    static std::array<char, 64 * 1024> buffer;
-    ssize_t size = 0;
-    do size = read(pipe, buffer.data(), buffer.size());
-    while (size < 0 && errno == EINTR);
-    // Once no process of the job lives, do not wait for another owner of the pipe.
-    if (size < 0 && phase_ != Phase::draining) return std::nullopt;
-    return std::string_view(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  // Once no process of the job lives, another owner of the pipe is not waited for.
+  std::optional<std::string_view> next_of(const Pipe& pipe) const {
+    const auto bytes = pipe.next();
+    return !bytes && phase_ == Phase::draining ? std::string_view() : bytes;
   }
 
   void read_output() {
     while (output_.read_end >= 0 && !screen_.full()) {
-      const auto bytes = next_bytes(output_.read_end);
+      const auto bytes = next_of(output_);
       if (!bytes) return;
       if (bytes->empty()) output_.close_read();
       lost_.feed(*bytes, wall_clock());
@@ -214,7 +211,7 @@ class Monitor {
 
   void read_errors() {
     while (!drained_ && !screen_.full()) {
-      const auto bytes = next_bytes(errors_.read_end);
+      const auto bytes = next_of(errors_);
       if (!bytes) return;
       Splitter::Sink sink;
       drained_ = bytes->empty();
@@ -293,7 +290,7 @@ class Monitor {
     if (settle_until_ != kNever && now >= settle_until_) {
       settle_until_ = kNever;
       if (end_at_ == kNever) end_at_ = now + grace;
-      if (!plan_.supervision.termination.fails_fast && !facts_.user_ends) {
+      if (!plan_.supervision.termination.fails_fast && !facts_.user_ends()) {
         facts_.stopped_by_us = true;
         signal_launcher(plan_.supervision.termination.sent_for(SIGTERM));
       }
@@ -307,7 +304,7 @@ class Monitor {
   // The next step of the termination policy.
   void next_step(long now) {
     const std::vector<TerminationPolicy::Step>& steps = plan_.supervision.termination.steps;
-    if (!facts_.user_ends) facts_.launcher_stuck = true;
+    if (!facts_.user_ends()) facts_.launcher_stuck = true;
     const TerminationPolicy::Step& step = steps[std::min(steps_, steps.size() - 1)];
     ++steps_;
     signal_launcher(step.signal);

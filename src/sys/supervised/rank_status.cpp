@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <iterator>
 
@@ -16,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostTailBytes = 4 * 1024 * 1024;  // of all ranks
 constexpr std::size_t kTailLines = Tail::kMostLines + 1;
+constexpr int kBySignal = 128;
 constexpr std::size_t kNodesNamed = 8;  // in the text; the record has them all
 
 int count(const std::vector<SilentRanks>& nodes) {
@@ -71,7 +71,7 @@ void RankStatus::start_node(int node) {
 
 void RankStatus::add(const Record& record, double started, double now) {
   if (record.rank < 0 || record.rank >= ranks_ || record.node != node_of(record.rank)) return;
-  std::optional<RankExit>& end = ends_[record.rank];
+  std::optional<End>& end = ends_[record.rank];
   if (end) return;
   start_node(record.node);
   if (record.is_begin) return;
@@ -82,7 +82,7 @@ void RankStatus::add(const Record& record, double started, double now) {
     tail.push_back(record.tail);
     return;
   }
-  end = record;
+  end = End{record, now};
   const bool possible = end->seconds >= started && end->seconds <= now + kSettle / 1000.0;
   if (!possible) end->seconds = now;
   ++ended_;
@@ -91,24 +91,35 @@ void RankStatus::add(const Record& record, double started, double now) {
   if (record.host != plan_.hosts.names[record.node]) other_host_[record.rank] = record.host;
 }
 
+// Neither the launcher ended it, nor the user. Clocks differ, and who signals all processes of a job reaches some of
+// them before us: shortly before the user's signal counts what was known by then, and is no end by that signal.
+bool RankStatus::by_itself(const End& end, const JobFacts& facts) const {
+  if (end.sent != 0) return false;
+  if (!facts.user_ends() || end.seconds < facts.ended_at - kSettle / 1000.0) return true;
+  const auto ends_so = [&](int signal) { return end.status() == kBySignal + signal; };
+  return end.known_at <= facts.ended_at && !ends_so(facts.ended_by) &&
+         !ends_so(plan_.supervision.termination.sent_for(facts.ended_by));
+}
+
 // The earliest; a crash shortly after it explains an exit (a peer that lost its connection), as under the
 // local launcher. Of equally early ones the lower rank. What the launcher ended has not failed by itself,
-// unless the user has asked for it, or it exited later and nothing else explains the end of the job.
-const RankExit* RankStatus::first_failure(const JobFacts& facts) const {
+// unless it exited later and nothing else explains the end of the job; nor has what ended because the user ended the
+// job.
+const RankStatus::End* RankStatus::first_failure(const JobFacts& facts) const {
   const auto earliest = [&](const auto& counts) {
-    const RankExit* found = nullptr;
-    for (const std::optional<RankExit>& end : ends_)
+    const End* found = nullptr;
+    for (const std::optional<End>& end : ends_)
       if (end && end->failed() && counts(*end) &&
           (found == nullptr || end->seconds < found->seconds))
         found = &*end;
     return found;
   };
-  const auto by_itself = [&](const RankExit& end) { return end.sent == 0 || facts.user_ends; };
-  const RankExit* first = earliest(by_itself);
+  const End* first = earliest([&](const End& end) { return by_itself(end, facts); });
+  if (first == nullptr && facts.user_ends()) return nullptr;
   if (first == nullptr && all_started() && std::ranges::none_of(silent(), &SilentRanks::whole_node))
-    return earliest([](const RankExit& end) { return end.signal == 0; });
-  const RankExit* crash =
-      earliest([&](const RankExit& end) { return by_itself(end) && is_crash(end); });
+    return earliest([](const End& end) { return end.signal == 0; });
+  const End* crash =
+      earliest([&](const End& end) { return by_itself(end, facts) && is_crash(end); });
   const bool explains = crash != nullptr && crash->seconds <= first->seconds + kSettle / 1000.0;
   return explains ? crash : first;
 }
@@ -160,7 +171,9 @@ std::string RankStatus::failed_ranks(const Ending& ending, const JobFacts& facts
   const int signal = ending.first->signal;
   int forwarded = 0;
   if (signal != 0 && signal == plan_.supervision.time_limit_signal.signal) forwarded = signal;
-  if (facts.forwarded != 0 && (facts.user_ends || signal == facts.forwarded))
+  if (facts.user_ends())
+    forwarded = facts.ended_by;
+  else if (facts.forwarded != 0 && signal == facts.forwarded)
     forwarded = facts.forwarded;
   const std::string& logs = plan_.supervision.output.log_dir;
   return failure_report(ending, ranks_, forwarded,
@@ -177,15 +190,15 @@ std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launc
   std::string hint;
   if (ended_ == 0 && started_nodes_ == 0 && launcher.status() == 0) {
     why = "the launcher may redirect standard error";
-  } else if (all && started_nodes_ == 0 && launcher.exit_status != 0 && !facts.user_ends &&
+  } else if (all && started_nodes_ == 0 && launcher.exit_status != 0 && !facts.user_ends() &&
              !facts.launcher_stuck) {
     why = "the launcher may not have started them";
     if (plan_.placement.bind_via == BindVia::launcher)
       hint = "hpclaunch: try: --bind-via shim, where the launcher refuses the CPUs of a rank\n";
-  } else if (all && all_started() && !facts.user_ends && !facts.launcher_stuck) {
+  } else if (all && all_started() && !facts.user_ends() && !facts.launcher_stuck) {
     why =
         "a node was lost, or the launcher failed; hpclaunch verify names nodes that do not answer";
-  } else if (ending.first || facts.user_ends || facts.launcher_stuck) {
+  } else if (ending.first || facts.user_ends() || facts.launcher_stuck) {
     why = "killed later, or node lost";
   }
   return fmt::format("hpclaunch: no exit status from {}: {}\n{}", named(ending.silent), why, hint);
@@ -195,11 +208,11 @@ std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launc
 // ranks elsewhere: what it reacted to. After a rank's own failure silence says less: many launchers stop ranks in a
 // way that leaves no record.
 bool RankStatus::node_first(const Ending& ending, const JobFacts& facts) const {
-  if (!facts.lost_host.empty() && !facts.user_ends)
+  if (!facts.lost_host.empty() && !facts.user_ends())
     return !ending.first ||
            facts.lost_at <= facts.started + ending.first->seconds + kSettle / 1000.0;
   const auto whole = std::ranges::count_if(ending.silent, &SilentRanks::whole_node);
-  if (whole == 0 || ending.ended == 0 || facts.user_ends) return false;
+  if (whole == 0 || ending.ended == 0 || facts.user_ends()) return false;
   return !ending.first ||
          (plan_.supervision.termination.stop_is_recorded && whole == std::ssize(ending.silent));
 }
@@ -220,41 +233,36 @@ std::string RankStatus::causes(const Ending& ending, const RankExit& launcher,
   }
   if (ending.first)
     text += failed_ranks(ending, facts);
-  else if (facts.user_ends && ending.status != 0)
-    text += fmt::format("hpclaunch: {}\n",
-                        forwarded_text(facts.forwarded, plan_.supervision.termination.at_stop));
+  else if (facts.user_ends() && ending.status != 0)
+    text += fmt::format("hpclaunch: {}; no rank failed before\n",
+                        forwarded_text(facts.ended_by, plan_.supervision.termination.at_stop));
   else if (ending.ended > 0)
     text += fmt::format("hpclaunch: the launcher stopped {}{}\n", counted(ending.ended, "rank"),
                         ending.node_first ? "" : "; no rank failed before");
-  if (ending.first && !facts.user_ends) text += late_crash(*ending.first);
+  if (ending.first.has_value() != facts.user_ends()) text += late_crash(facts);
   return ending.node_first ? text : text + silent_ranks(ending, launcher, facts);
 }
 
 // The connections of a rank end when it crashes, its process only when its core file is written: meanwhile others fail,
 // and the launcher tells it to stop.
-std::string RankStatus::late_crash(const RankFailure& first) const {
-  const auto crashed = [&](const std::optional<RankExit>& end) {
-    constexpr std::array kFaults = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
-    return end && end->rank != first.rank && end->sent != 0 &&
-           std::ranges::count(kFaults, end->signal) > 0;
+std::string RankStatus::late_crash(const JobFacts& facts) const {
+  const End* first = first_failure(facts);
+  const auto crashed = [&](const std::optional<End>& end) {
+    return end && &*end != first && !by_itself(*end, facts) && is_fault(*end);
   };
   const auto found = std::ranges::find_if(ends_, crashed);
-  if (found == ends_.end() || is_crash(first)) return {};
-  return fmt::format(
-      "hpclaunch: rank {} ended with {} after it was signalled to stop: it may have failed before "
-      "rank "
-      "{}\n",
-      (*found)->rank, signal_name((*found)->signal), first.rank);
+  if (found == ends_.end() || (first != nullptr && is_crash(*first))) return {};
+  return late_crash_text(**found, first);
 }
 
 std::string RankStatus::launcher_end(const Ending& ending, const RankExit& launcher,
                                      const JobFacts& facts) const {
   if (facts.launcher_stuck)
     return fmt::format("hpclaunch: {} did not exit; stopped it\n", plan_.launch.launcher);
-  if (launcher.signal != 0 && !facts.user_ends)
+  if (launcher.signal != 0 && !facts.user_ends())
     return fmt::format("hpclaunch: {} was stopped by {} (signal {})\n", plan_.launch.launcher,
                        signal_name(launcher.signal), launcher.signal);
-  if (ending.first || launcher.exit_status == 0) return {};
+  if (ending.first || launcher.exit_status == 0 || facts.user_ends()) return {};
   return fmt::format("hpclaunch: {} exited with status {}{}\n", plan_.launch.launcher,
                      launcher.exit_status,
                      ending.ok == ranks_ ? ", but all ranks exited with 0" : "");
@@ -264,13 +272,14 @@ Summary RankStatus::summary(const RankExit& launcher, const JobFacts& facts) con
   Summary summary;
   Ending& ending = summary.ending;
   ending.passed_on = facts.forwarded;
+  ending.interrupted_by = facts.ended_by;
   (launcher.signal != 0 ? ending.launcher_signal : ending.launcher_exit) =
       launcher.signal != 0 ? launcher.signal : launcher.exit_status;
-  const RankExit* first = first_failure(facts);
+  const End* first = first_failure(facts);
   if (first != nullptr) ending.first = failure(*first, facts.started);
-  for (const std::optional<RankExit>& end : ends_) {
+  for (const std::optional<End>& end : ends_) {
     if (!end) continue;
-    const bool stopped = &*end != first && end->sent != 0;
+    const bool stopped = &*end != first && !by_itself(*end, facts);
     ++(!end->failed() ? ending.ok : stopped ? ending.ended : ending.failed);
   }
   ending.silent = silent();
@@ -292,11 +301,10 @@ int RankStatus::status(const Ending& ending, const RankExit& launcher,
   if (facts.start_seconds > 0) return kNotStartedStatus;
   if (ending.first) return ending.first->status();
   if (facts.launcher_stuck && ending.ok == ranks_) return 0;
-  const bool waited = plan_.supervision.termination.queues && started_nodes_ == 0;
-  if (waited && facts.user_ends) return 128 + facts.forwarded;
+  const bool well = !launcher.failed() && ending.silent.empty() && ending.ended == 0;
+  if (!well && facts.user_ends()) return kBySignal + facts.ended_by;
   if (launcher.failed()) return launcher.status();
-  if (ending.silent.empty() && ending.ended == 0) return 0;
-  return facts.user_ends ? 128 + facts.forwarded : kSilenceStatus;
+  return well ? 0 : kSilenceStatus;
 }
 
 }  // namespace hpclaunch::sys::supervised

@@ -14,7 +14,8 @@ namespace hpclaunch::sys::supervised {
 struct JobFacts {
   double started = 0;           ///< UNIX time
   int forwarded = 0;            ///< last signal of the user that was forwarded; 0: none
-  bool user_ends = false;       ///< one of them ends programs
+  int ended_by = 0;             ///< the first of them that ends programs; 0: none
+  double ended_at = 0;          ///< UNIX time at which it came
   bool stopped_by_us = false;   ///< the other ranks got TERM from us after the first failure
   bool launcher_stuck = false;  ///< we had to stop the launcher, because it did not exit
   bool launcher_said = false;   ///< something on its standard error, beside records
@@ -22,6 +23,8 @@ struct JobFacts {
   std::string
       lost_host;  ///< the first node whose connection to the launcher ended, all its ranks silent
   double lost_at = 0;  ///< UNIX time
+
+  bool user_ends() const { return ended_by != 0; }
 };
 
 struct Summary {
@@ -55,8 +58,12 @@ class RankStatus {
   Summary summary(const RankExit& launcher, const JobFacts& facts) const;
 
  private:
+  struct End : RankExit {  // with UNIX time
+    double known_at = 0;   // here
+  };
   int node_of(int rank) const;
-  const RankExit* first_failure(const JobFacts& facts) const;
+  bool by_itself(const End& end, const JobFacts& facts) const;
+  const End* first_failure(const JobFacts& facts) const;
   void start_node(int node);
   RankFailure failure(const RankExit& end, double started) const;
   int status(const Ending& ending, const RankExit& launcher, const JobFacts& facts) const;
@@ -65,13 +72,13 @@ class RankStatus {
                            const JobFacts& facts) const;
   bool node_first(const Ending& ending, const JobFacts& facts) const;
   std::string causes(const Ending& ending, const RankExit& launcher, const JobFacts& facts) const;
-  std::string late_crash(const RankFailure& first) const;
+  std::string late_crash(const JobFacts& facts) const;
   std::string launcher_end(const Ending& ending, const RankExit& launcher,
                            const JobFacts& facts) const;
 
   const Plan& plan_;
-  std::vector<int> first_ranks_;               // of each node, and behind the last one
-  std::vector<std::optional<RankExit>> ends_;  // with UNIX time
+  std::vector<int> first_ranks_;  // of each node, and behind the last one
+  std::vector<std::optional<End>> ends_;
   std::vector<bool> node_started_;
   std::map<int, std::string> other_host_;  // of failed ranks, where it is not the planned one
   std::map<int, std::vector<std::string>> tails_;  // of ranks that failed
