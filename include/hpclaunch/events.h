@@ -56,8 +56,9 @@ struct Pipe {
   Pipe& operator=(const Pipe&) = delete;
   ~Pipe();
   bool open();  ///< errno on failure
-  /// What it has; "" at its end, nullopt for nothing now. Valid until the next call for any pipe.
-  std::optional<std::string_view> next() const;
+  /// What it has; "" at its end, nullopt for nothing now. Valid until the next call for any pipe. `last`: nothing now
+  /// is the end, so that another process which has it open is not waited for.
+  std::optional<std::string_view> next(bool last) const;
   void close_read();
   void close_write();
 };

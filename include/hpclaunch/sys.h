@@ -201,8 +201,9 @@ struct Ending {
   bool node_first = false;           ///< a silent node failed before `first`
   std::optional<int> launcher_exit;  ///< nullopt: local, or killed
   std::optional<int> launcher_signal;
-  int passed_on = 0;       ///< last signal of the user that was forwarded; 0: none
-  int interrupted_by = 0;  ///< the user's first one that ends programs; 0: none
+  int passed_on = 0;  ///< last signal of the user that was forwarded; 0: none
+  /// The user's first one that ends programs; SIGPIPE: the reader of our output has exited; 0: none.
+  int interrupted_by = 0;
 };
 
 /// Starts the ranks of a one-node plan on this machine and stays until they, and everything that they

@@ -69,13 +69,13 @@ Pipe::~Pipe() {
   close_write();
 }
 
-std::optional<std::string_view> Pipe::next() const {
+std::optional<std::string_view> Pipe::next(bool last) const {
   static std::array<char, 64 * 1024> buffer;
   ssize_t size = 0;
   do size = read(read_end, buffer.data(), buffer.size());
   while (size < 0 && errno == EINTR);
-  if (size < 0) return std::nullopt;
-  return std::string_view(buffer.data(), static_cast<std::size_t>(size));
+  if (size < 0 && !last) return std::nullopt;
+  return std::string_view(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
 }
 
 void Pipe::close_read() { close_one(read_end); }

@@ -95,6 +95,7 @@ bool ends_programs(int signal) {
 
 std::string forwarded_text(int signal, std::string_view at_stop) {
   const bool other = !at_stop.empty() && ends_programs(signal);
+  if (signal == SIGPIPE) return "the reader of standard output has exited (SIGPIPE)";
   if (signal == SIGINT)
     return fmt::format("interrupted (Ctrl-C){}{}", other ? ": " : "", other ? at_stop : "");
   if (other) return fmt::format("sent {} to the launcher: {}", signal_name(signal), at_stop);

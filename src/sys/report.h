@@ -49,7 +49,7 @@ std::string late_crash_text(const RankExit& end, const RankExit* first);
 /// the exit statuses of the ranks that lost their connection to it; then the lower rank.
 bool explains_better(const RankExit& later, const RankExit& first);
 
-/// "interrupted (Ctrl-C)", "sent SIGTERM to the ranks". `at_stop`: TerminationPolicy::at_stop.
+/// "interrupted (Ctrl-C)", "sent SIGTERM to the ranks"; SIGPIPE: the reader of our output has exited. `at_stop`: TerminationPolicy::at_stop.
 std::string forwarded_text(int signal, std::string_view at_stop = {});
 
 /// The report on stderr about ending.first: several lines, ending with a newline. `forwarded`: last

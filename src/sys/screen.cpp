@@ -48,6 +48,11 @@ bool can_be_full(int file) {
   return S_ISREG(of.st_mode) || (S_ISCHR(of.st_mode) && isatty(file) == 0 && !null_device);
 }
 
+bool has_no_reader(int file) {
+  pollfd one{file, 0, 0};
+  return poll(&one, 1, 0) == 1 && (one.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 void add(Pieces& pieces, Stream stream, std::string_view bytes) {
   if (bytes.empty()) return;
   if (pieces.empty() || pieces.back().stream != stream) pieces.push_back({stream, {}});
@@ -112,7 +117,8 @@ bool Screen::write_some(Output& output, std::string& bytes) {
   if (errno == EAGAIN || errno == EINTR) return false;
   output.lost = true;
   if (errno == EPIPE) {
-    reader_gone_ = true;
+    for (Output& other : outputs_)
+      if (one_target_ || &other == &output) gone_[&other - outputs_] = true;
   } else if (error_ == 0) {
     error_ = errno;
   }

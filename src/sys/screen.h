@@ -18,6 +18,9 @@ struct Piece {
 /// A file or a device; a pipe, a terminal and /dev/null are never full.
 bool can_be_full(int file);
 
+/// A pipe or socket whose other end is closed.
+bool has_no_reader(int file);
+
 /// What is to be written, in this order; neighbours for the same stream are joined.
 using Pieces = std::vector<Piece>;
 
@@ -47,7 +50,8 @@ class Screen {
   void pump();
   void give_up();  ///< drops the output that the next piece is for
 
-  bool reader_gone() const { return reader_gone_; }  ///< EPIPE
+  bool reader_gone() const { return reader_gone(Stream::out) || reader_gone(Stream::err); }
+  bool reader_gone(Stream stream) const { return gone_[static_cast<int>(stream)]; }  ///< EPIPE
   /// errno of the first other failure, once; 0 for none.
   int take_error();
 
@@ -62,7 +66,7 @@ class Screen {
 
   Output outputs_[2];
   bool one_target_ = false;
-  bool reader_gone_ = false;
+  bool gone_[2] = {};  ///< the reader
   int error_ = 0;
   std::size_t done_ = 0;   ///< bytes of the first piece that are written
   std::size_t bytes_ = 0;  ///< queued

@@ -62,4 +62,7 @@ inline constexpr std::initializer_list<int> kForwarded = {SIGINT,  SIGTERM, SIGH
 /// The key of the records, for the shims of a launch that reads them.
 inline constexpr const char* kRecords = "HPCLAUNCH_RECORDS";
 
+/// 16 hexadecimal digits that no other job has.
+std::string draw_key();
+
 }  // namespace hpclaunch::sys

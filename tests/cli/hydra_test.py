@@ -8,7 +8,7 @@ import re
 import subprocess
 
 import support
-from support import Test, clean_env, cpu_list, hpclaunch, need
+from support import Test, clean_env, cpu_list, execute, hpclaunch, need
 
 ALLOWED = os.sched_getaffinity(0)
 SYSTEM = "/usr/bin:/bin"
@@ -146,6 +146,12 @@ class OneNode(Hydra):
             for rank in range(2):
                 with open("%s/rank-%d.log" % (place, rank)) as file:
                     self.assertEqual(sorted(file), ["err\n", "out %d\n" % rank])
+
+    def test_a_reader_that_leaves_is_named(self):
+        done = execute(["/bin/bash", "-c", 'set -o pipefail; "$0" "$@" | head -n 1', support.HPCLAUNCH, "run", "-n", "2", "--oversubscribe", "--launcher", "hydra", "--",
+                        "/bin/sh", "-c", "while :; do echo line; done"])
+        self.assertEqual([done.status, done.out], [141, "line\n"])
+        self.has(done, "hpclaunch: the reader of standard output has exited (SIGPIPE); no rank failed before\n")
 
 
 class Clashes(Hydra):

@@ -570,6 +570,22 @@ TEST_CASE("a crash after the user's signal is said", "[supervised][status]") {
       "hpclaunch: rank 5 ended with SIGSEGV after it was signalled to stop\n"));
 }
 
+TEST_CASE("a launcher whose output nobody reads", "[supervised][status]") {
+  const JobFacts facts = user_sends(SIGPIPE, 9);
+  Record begun = ended(4, 0, 0);
+  begun.is_begin = true;
+  for (const RankExit& launcher : {exited(255), killed_by(SIGPIPE)}) {
+    const Summary summary =
+        of({begun, stopped(1, 9), ended(2, 1, 0, SIGPIPE)}).summary(launcher, facts);
+    CHECK(summary.ending.status == 141);
+    CHECK(summary.report ==
+          "hpclaunch: the reader of standard output has exited (SIGPIPE); no rank failed before\n");
+  }
+  const Summary failed = of({ended(2, 1, 7)}).summary(killed_by(SIGPIPE), facts);
+  CHECK(failed.ending.status == 7);
+  CHECK(failed.report.starts_with("hpclaunch: rank 2 failed first: "));
+}
+
 TEST_CASE("a launcher that kills ranks at once is said to do so", "[supervised][status]") {
   JobFacts facts = user_sends(SIGTERM, 0.5);
   Plan plan = two_nodes();

@@ -238,6 +238,43 @@ for rank in ranks:
         job.wait()
         self.assertEqual([job.status, job.out], [0, "end\n"])
 
+    READER = "hpclaunch: the reader of standard output has exited (SIGPIPE); no rank failed before\n"
+
+    def unread(self, script, *args, **options):
+        """A job whose output is read up to its third byte."""
+        reader, writer = os.pipe()
+        job = self.job("[err(head(rank) + 'begun\\n') for rank in (0, 4)]\n" + script, *args, stdout=writer, **options)
+        os.close(writer)
+        os.read(reader, 2)
+        os.close(reader)
+        return job.wait()
+
+    def test_a_reader_of_stdout_that_leaves_is_named(self):
+        """However the launcher ends then; where its stdout passes through hpclaunch it is ended."""
+        floods = "while True: os.write(1, b'y' * 99 + b'\\n')"
+        stops = "def term(*a):\n    [end(rank, 'signal=15 sent=15') for rank in ranks]\n    os._exit(1)\nsignal.signal(signal.SIGTERM, term)\n"
+        for name, script, args in (("killed by the signal", "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n" + floods, ()),
+                                   ("exits", "try:\n    %s\nexcept OSError: sys.exit(255)" % floods, ()),
+                                   ("through hpclaunch", stops + floods, ("--launcher", "prrte")),
+                                   ("both streams", stops + "while True: err('y' * 99 + '\\n')", ())):
+            job = self.unread(script, *args, stderr=subprocess.STDOUT if name == "both streams" else subprocess.PIPE)
+            self.assertEqual([job.status, job.err], [141, None if name == "both streams" else self.READER], name)
+
+    def test_what_failed_before_the_reader_left_is_named(self):
+        job = self.unread("end(5, 'exit=7')\nos.write(1, b'yy')\ntime.sleep(1)\nos.write(1, b'y')\nos.write(1, b'y')")
+        self.assertEqual(job.status, 7)
+        self.assertIn("rank 5 failed first: ", job.err)
+
+    def test_output_that_nobody_read_is_no_success(self):
+        script = "os.write(1, b'yy')\nwhile os.path.exists(os.environ['READY']): time.sleep(0.01)\nos.write(1, b'y')\n[end(rank) for rank in ranks]"
+        reader, writer = os.pipe()
+        job = self.job("ready()\n" + script, "--launcher", "prrte", stdout=writer)
+        os.close(writer)
+        os.read(reader, 2)
+        os.close(reader)
+        os.unlink(job.ready)
+        self.assertEqual(job.wait().status, 141)
+
     def test_a_prompt_shows_at_once(self):
         job = self.job("err('name? ')\nprint('hello', sys.stdin.readline(), end='', flush=True)\n[end(rank) for rank in ranks]", stdin=subprocess.PIPE)
         self.assertEqual(os.read(job.process.stderr.fileno(), 6), b"name? ")

@@ -98,4 +98,11 @@ void Links::drop() {
   events_ = -1;
 }
 
+const SilentRanks* first_lost(const LostNode& named, const Links& links,
+                              const std::vector<SilentRanks>& silent, double& at) {
+  at = named.at();
+  const SilentRanks* node = named.among(silent);
+  return node != nullptr ? node : links.lost_among(silent, at);
+}
+
 }  // namespace hpclaunch::sys::supervised

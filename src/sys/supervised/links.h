@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hpclaunch/sys.h"
+#include "sys/supervised/lost_node.h"
 
 namespace hpclaunch::sys::supervised {
 
@@ -42,5 +43,10 @@ class Links {
   int events_ = -1;
   bool left_ = false;
 };
+
+/// The node that the launcher names, else the one whose connection ended first, at `at` (UNIX time); nullptr: neither is
+/// among `silent`.
+const SilentRanks* first_lost(const LostNode& named, const Links& links,
+                              const std::vector<SilentRanks>& silent, double& at);
 
 }  // namespace hpclaunch::sys::supervised

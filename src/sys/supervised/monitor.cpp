@@ -12,7 +12,6 @@
 #include <csignal>
 #include <map>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,7 +20,6 @@
 #include "hpclaunch/events.h"
 #include "hpclaunch/plan.h"
 #include "hpclaunch/sys.h"
-#include "hpclaunch/text.h"
 #include "sys/descendants.h"
 #include "sys/report.h"
 #include "sys/screen.h"
@@ -43,12 +41,6 @@ enum class Phase {
   draining,  // no process lives; the rest of its output is on its way
   reported,
 };
-
-// 16 hexadecimal digits that no other job has.
-std::string draw_key() {
-  std::random_device chance;
-  return fmt::format("{:08x}{:08x}", chance(), chance());
-}
 
 class Monitor {
  public:
@@ -79,17 +71,19 @@ class Monitor {
       write_screen();
     }
     sigaction(SIGPIPE, &pipe_before, nullptr);
-    if (output_lost_ && ending_.status == 0) ending_.status = kOutputLostStatus;
+    if (ending_.status == 0 && screen_.reader_gone(Stream::out)) ending_.status = 128 + SIGPIPE;
+    if (ending_.status == 0 && output_lost_) ending_.status = kOutputLostStatus;
     return ending_;
   }
 
  private:
   Status start(const std::vector<std::string>& argv, const EnvSnapshot& env) {
     const TerminationPolicy& policy = plan_.supervision.termination;
-    const bool relays = can_be_full(STDOUT_FILENO) || !policy.lost_node_texts.empty();
-    if (!errors_.open() || (relays && !output_.open())) return system_error("cannot create a pipe");
+    relays_ = can_be_full(STDOUT_FILENO) || !policy.lost_node_texts.empty();
+    if (!errors_.open() || (relays_ && !output_.open()))
+      return system_error("cannot create a pipe");
     fcntl(errors_.read_end, F_SETFL, O_NONBLOCK);
-    if (relays) fcntl(output_.read_end, F_SETFL, O_NONBLOCK);
+    if (relays_) fcntl(output_.read_end, F_SETFL, O_NONBLOCK);
     facts_.started = wall_clock();
     program_ = argv.front();
     std::map<std::string, std::optional<std::string>> changes = {{kRecords, key_}};
@@ -99,7 +93,7 @@ class Monitor {
     const EnvSnapshot changed = env.with(changes);
     const Result<pid_t> pid =
         start_program(argv, &changed.entries(),
-                      {.output = relays ? output_.write_end : STDOUT_FILENO,
+                      {.output = relays_ ? output_.write_end : STDOUT_FILENO,
                        .errors = errors_.write_end,
                        .group = shares_group_ ? Start::Group::inherited : Start::Group::own,
                        .when_we_die = policy.on_parent_death});
@@ -156,11 +150,7 @@ class Monitor {
       return;
     }
     facts_.forwarded = signal;
-    if (ends_programs(signal) && !facts_.user_ends()) {
-      read_errors();  // records of what ended before
-      facts_.ended_by = signal;
-      facts_.ended_at = wall_clock();
-    }
+    if (ends_programs(signal)) ended_by(signal);
     if (signal == SIGINT && std::exchange(int_seen_, true)) {
       if (steps_ == 0) next_step(clock_ms());
       return;
@@ -173,13 +163,23 @@ class Monitor {
     } else if (!has_it) {
       signal_launcher(sent);
     }
-    if (signal == SIGINT)
-      say(fmt::format(
-          "hpclaunch: stopping: waiting up to {:g} s for {} to end {}; Ctrl-C again to kill\n",
-          plan_.supervision.output.grace_seconds, plan_.launch.launcher,
-          counted(plan_.world_size(), "rank")));
+    if (signal == SIGINT) say(stopping_text(plan_));
     if (!ends_programs(signal) || end_at_ != kNever) return;
     end_at_ = clock_ms() + grace_of(plan_, ranks_.started_nodes() > 0);
+  }
+
+  void ended_by(int signal) {
+    if (facts_.user_ends()) return;
+    facts_.ended_by = signal;
+    read_errors();  // records of what ended before
+    facts_.ended_at = wall_clock();
+  }
+
+  // Where its stdout is ours, a launcher ends by SIGPIPE or in a way of its own, and its ranks without records.
+  void find_lost_reader() {
+    if (relays_ || launcher_exit_->status() == 0 || !has_no_reader(STDOUT_FILENO)) return;
+    const bool ran = ranks_.started_nodes() > 0 && facts_.lost_host.empty();
+    if (ran || launcher_exit_->signal == SIGPIPE) ended_by(SIGPIPE);
   }
 
   // Reaps orphans as well, which have become our children.
@@ -192,15 +192,9 @@ class Monitor {
     });
   }
 
-  // Once no process of the job lives, another owner of the pipe is not waited for.
-  std::optional<std::string_view> next_of(const Pipe& pipe) const {
-    const auto bytes = pipe.next();
-    return !bytes && phase_ == Phase::draining ? std::string_view() : bytes;
-  }
-
   void read_output() {
     while (output_.read_end >= 0 && !screen_.full()) {
-      const auto bytes = next_of(output_);
+      const auto bytes = output_.next(phase_ == Phase::draining);
       if (!bytes) return;
       if (bytes->empty()) output_.close_read();
       lost_.feed(*bytes, wall_clock());
@@ -211,7 +205,7 @@ class Monitor {
 
   void read_errors() {
     while (!drained_ && !screen_.full()) {
-      const auto bytes = next_of(errors_);
+      const auto bytes = errors_.next(phase_ == Phase::draining);
       if (!bytes) return;
       Splitter::Sink sink;
       drained_ = bytes->empty();
@@ -277,8 +271,7 @@ class Monitor {
 
   void say_waiting(bool whole) {
     const Waiting waiting{plan_, program_, ranks_.not_started(), started_nodes_ > 0};
-    if (const std::string text = waiting.text(whole, facts_.launcher_said); !text.empty())
-      say(text);
+    say(waiting.text(whole, facts_.launcher_said));
   }
 
   void advance_running(long now) {
@@ -290,10 +283,7 @@ class Monitor {
     if (settle_until_ != kNever && now >= settle_until_) {
       settle_until_ = kNever;
       if (end_at_ == kNever) end_at_ = now + grace;
-      if (!plan_.supervision.termination.fails_fast && !facts_.user_ends()) {
-        facts_.stopped_by_us = true;
-        signal_launcher(plan_.supervision.termination.sent_for(SIGTERM));
-      }
+      if (!plan_.supervision.termination.fails_fast && !facts_.user_ends()) stop_ranks();
     }
     if (ranks_.all_ended() && !std::exchange(end_seen_, true) && end_at_ == kNever)
       end_at_ = now + grace;
@@ -312,24 +302,23 @@ class Monitor {
     end_at_ = now + step.wait_ms;
   }
 
-  // What the launcher says, else the first node whose connection ended.
   void find_lost_node() {
     const std::vector<SilentRanks> silent = ranks_.silent();
-    const SilentRanks* node = lost_.among(silent);
-    facts_.lost_at = lost_.at();
-    if (node == nullptr) node = links_.lost_among(silent, facts_.lost_at);
+    const SilentRanks* node = first_lost(lost_, links_, silent, facts_.lost_at);
     if (node != nullptr) facts_.lost_host = node->host;
   }
 
   void finish() {
     find_lost_node();
+    find_lost_reader();
     Summary summary = ranks_.summary(*launcher_exit_, facts_);
     ending_ = std::move(summary.ending);
-    if (!summary.report.empty()) say(summary.report);
+    say(summary.report);
     phase_ = Phase::reported;
   }
 
   void say(const std::string& text) {
+    if (text.empty()) return;
     if (splitter_.open_line()) add(pieces_, Stream::err, "\n");
     splitter_.line_ended();
     add(pieces_, Stream::err, text);
@@ -340,6 +329,15 @@ class Monitor {
     screen_.add(std::move(pieces_));
     screen_.pump();
     output_lost_ = screen_.take_error() != 0 || output_lost_;
+    if (!screen_.reader_gone(Stream::out) || phase_ != Phase::running || facts_.user_ends()) return;
+    ended_by(SIGPIPE);
+    stop_ranks();
+  }
+
+  void stop_ranks() {
+    facts_.stopped_by_us = true;
+    signal_launcher(plan_.supervision.termination.sent_for(SIGTERM));
+    if (end_at_ == kNever) end_at_ = clock_ms() + grace_of(plan_, ranks_.started_nodes() > 0);
   }
 
   const Plan& plan_;
@@ -369,12 +367,9 @@ class Monitor {
   int started_nodes_ = 0;
   std::size_t steps_ = 0;       // of TerminationPolicy::steps that were taken
   bool complete_seen_ = false;  // every node has started
-  bool failure_seen_ = false;
-  bool end_seen_ = false;
-  bool int_seen_ = false;
-  bool childless_ = false;
-  bool drained_ = false;
-  bool output_lost_ = false;
+  bool failure_seen_ = false, end_seen_ = false, int_seen_ = false;
+  bool childless_ = false, drained_ = false, output_lost_ = false;
+  bool relays_ = false;  // its stdout
 };
 
 }  // namespace

@@ -94,7 +94,7 @@ void RankStatus::add(const Record& record, double started, double now) {
 // Neither the launcher ended it, nor the user. Clocks differ, and who signals all processes of a job reaches some of
 // them before us: shortly before the user's signal counts what was known by then, and is no end by that signal.
 bool RankStatus::by_itself(const End& end, const JobFacts& facts) const {
-  if (end.sent != 0) return false;
+  if (end.sent != 0 || (facts.ended_by == SIGPIPE && end.signal == SIGPIPE)) return false;
   if (!facts.user_ends() || end.seconds < facts.ended_at - kSettle / 1000.0) return true;
   const auto ends_so = [&](int signal) { return end.status() == kBySignal + signal; };
   return end.known_at <= facts.ended_at && !ends_so(facts.ended_by) &&
@@ -184,7 +184,7 @@ std::string RankStatus::failed_ranks(const Ending& ending, const JobFacts& facts
 
 std::string RankStatus::silent_ranks(const Ending& ending, const RankExit& launcher,
                                      const JobFacts& facts) const {
-  if (ending.silent.empty()) return {};
+  if (ending.silent.empty() || facts.ended_by == SIGPIPE) return {};
   const bool all = count(ending.silent) == ranks_;
   std::string why = "node lost, or killed with the launcher";
   std::string hint;

@@ -14,7 +14,8 @@ namespace hpclaunch::sys::supervised {
 struct JobFacts {
   double started = 0;           ///< UNIX time
   int forwarded = 0;            ///< last signal of the user that was forwarded; 0: none
-  int ended_by = 0;             ///< the first of them that ends programs; 0: none
+  int ended_by = 0;             ///< the first of them that ends programs, or SIGPIPE: the reader of
+                                ///< stdout has exited; 0: none
   double ended_at = 0;          ///< UNIX time at which it came
   bool stopped_by_us = false;   ///< the other ranks got TERM from us after the first failure
   bool launcher_stuck = false;  ///< we had to stop the launcher, because it did not exit

@@ -49,6 +49,13 @@ long grace_of(const Plan& plan, bool some_started) {
   return static_cast<long>(1000 * (queued ? std::min(seconds, kLateRecords) : seconds));
 }
 
+std::string stopping_text(const Plan& plan) {
+  return fmt::format(
+      "hpclaunch: stopping: waiting up to {:g} s for {} to end {}; Ctrl-C again to kill\n",
+      plan.supervision.output.grace_seconds, plan.launch.launcher,
+      counted(plan.world_size(), "rank"));
+}
+
 std::string Waiting::text(bool whole, bool& said) const {
   const std::string answer = some_started ? "" : ask(plan.supervision.termination, program);
   said = said || !answer.empty();

@@ -12,6 +12,9 @@ long start_limit(const Plan& plan);
 /// For ranks to end by themselves, in ms; short where none has started, since nothing is to be saved then.
 long grace_of(const Plan& plan, bool some_started);
 
+/// After the first Ctrl-C.
+std::string stopping_text(const Plan& plan);
+
 struct Waiting {
   const Plan& plan;
   const std::string& program;  ///< of the launcher
