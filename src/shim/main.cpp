@@ -260,7 +260,7 @@ void set_entry(Task& task, Text entry, Text name) {
   static Json whole;
   whole.add("{\"clock\":").add_time(wall_clock(), 3).add(found.text()).add("}");
   add_pieces(lines, whole.text(), place);
-  leave(write_all(1, lines.text()) ? 0 : 1);
+  leave(write_all(1, lines.text()) == 0 ? 0 : 1);
 }
 
 /// What `run` would correct, once the report has it: CPUs, and variables that are set again.

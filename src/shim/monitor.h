@@ -116,7 +116,7 @@ class RankMonitor {
     long result =
         above_standard(call(SYS_signalfd4, -1, &forwarded, sizeof forwarded, kSignalFlags));
     signals_ = static_cast<int>(result);
-    if (plan_.logs.size > 0) log_ = open_log();
+    if (plan_.logs.size > 0) open_log();
     int into[2] = {-1, -1};
     for (int i = log_ < 0 && times_ < 0 ? 1 : 0; i < 2 && result >= 0; ++i)
       result = open_pipe(from_[i], into[i]);
@@ -183,8 +183,8 @@ class RankMonitor {
     return from < into ? from : into;
   }
 
-  /// PATH/rank-03.log, its number as wide as the last rank's. -1, and a line: it cannot be opened.
-  int open_log() const {
+  /// PATH/rank-03.log, its number as wide as the last rank's.
+  void open_log() {
     constinit static Buffer<kMaxPath + 32> path;
     static char directory[kMaxPath];
     read_path(plan_.logs, directory);
@@ -195,11 +195,18 @@ class RankMonitor {
     long file = call(SYS_openat, AT_FDCWD, path.text().at, kFlags, 0666);
     if (file == -ENOENT && call(SYS_mkdirat, AT_FDCWD, directory, 0777) == 0)
       file = call(SYS_openat, AT_FDCWD, path.text().at, kFlags, 0666);
-    if (file >= 0) return static_cast<int>(above_standard(file));
+    log_ = static_cast<int>(above_standard(file));
+    if (log_ < 0) lose_log(-log_, "open", path.text());
+  }
+
+  /// The program continues without it. Where records are read, hpclaunch prints the line.
+  void lose_log(int error, const char* cannot, Text path) {
+    close(log_);
+    log_ = -1;
+    if (records_) return record(place_, own_pid()).add(" log=").add(error).print();
     Line line = rank_line(place_);
-    line.add("cannot open the log file ").add(path.text()).add(" (errno ");
-    line.add(static_cast<int>(-file)).add(")").print();
-    return -1;
+    line.add("cannot ").add(cannot).add(" the log file ").add(path);
+    line.add(" (errno ").add(error).add(")").print();
   }
 
   /// A launcher sees from its end of a pipe or socket that the program has ended: no copies of ours.
@@ -291,7 +298,8 @@ class RankMonitor {
       const Text seen(bytes, static_cast<int>(size));
       if (times_ >= 0) stamp("output ", false);
       if (stream == 1) tail_.add(seen);
-      if (log_ >= 0) write_all(log_, seen);
+      if (const int error = log_ < 0 ? 0 : write_all(log_, seen))
+        lose_log(error, "write", plan_.logs);
       write_all(stream + 1, seen);
     }
   }

@@ -86,13 +86,14 @@ class Buffer {
 };
 using Line = Buffer<1023>;
 
-inline bool write_all(int to, Text bytes) {
+/// errno; 0: all is written.
+inline int write_all(int to, Text bytes) {
   while (bytes.size > 0) {
     const long part = call(SYS_write, to, bytes.at, bytes.size);
-    if (part < 0 && part != -EINTR) return false;
+    if (part < 0 && part != -EINTR) return static_cast<int>(-part);
     if (part > 0) bytes = bytes.from(static_cast<int>(part));
   }
-  return true;
+  return 0;
 }
 
 /// As uname(2) has it; "?" when it does not answer.

@@ -106,6 +106,11 @@ std::string log_path(const std::string& directory, int rank, int ranks) {
   return fmt::format("{}/rank-{:0{}}.log", directory, rank, std::to_string(ranks - 1).size());
 }
 
+std::string lost_log(const std::string& path, int error, std::string_view host) {
+  return fmt::format("hpclaunch: cannot write {}{}{}: {}; the job continues without this log\n",
+                     path, host.empty() ? "" : " on ", host, std::strerror(error));
+}
+
 std::string failure_report(const Ending& ending, int ranks, int forwarded,
                            std::string_view stopped_by, const std::string& log,
                            std::string_view at_stop) {

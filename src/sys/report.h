@@ -62,6 +62,9 @@ std::string failure_report(const Ending& ending, int ranks, int forwarded,
 /// DIRECTORY/rank-03.log, its number as wide as the last rank's.
 std::string log_path(const std::string& directory, int rank, int ranks);
 
+/// Of a log file that cannot be written; `error`: errno. `host`: "" for this one.
+std::string lost_log(const std::string& path, int error, std::string_view host = "");
+
 inline constexpr std::string_view kUnkillable =
     "hpclaunch: some processes did not end after SIGKILL (ps shows state D)\n";
 

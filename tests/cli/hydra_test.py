@@ -8,7 +8,7 @@ import re
 import subprocess
 
 import support
-from support import Test, clean_env, cpu_list, execute, hpclaunch, need
+from support import HOST, Test, clean_env, cpu_list, execute, hpclaunch, need
 
 ALLOWED = os.sched_getaffinity(0)
 SYSTEM = "/usr/bin:/bin"
@@ -146,6 +146,15 @@ class OneNode(Hydra):
             for rank in range(2):
                 with open("%s/rank-%d.log" % (place, rank)) as file:
                     self.assertEqual(sorted(file), ["err\n", "out %d\n" % rank])
+
+    def test_a_log_on_a_full_disk_is_no_success(self):
+        logs = self.folder + "/logs"
+        os.mkdir(logs)
+        os.symlink("/dev/full", logs + "/rank-1.log")
+        done = hpclaunch("run", "-n", "2", "--oversubscribe", "--launcher", "hydra", "--log-dir", logs, "--", "/bin/sh", "-c", "echo out $RANK; sleep 0.5; echo end $RANK")
+        self.ok(done, 125)
+        self.assertEqual(sorted(done.out.splitlines()), ["end 0", "end 1", "out 0", "out 1"])
+        self.has(done, "hpclaunch: cannot write %s/rank-1.log on %s: No space left on device; the job continues without this log\n" % (logs, HOST))
 
     def test_a_reader_that_leaves_is_named(self):
         done = execute(["/bin/bash", "-c", 'set -o pipefail; "$0" "$@" | head -n 1', support.HPCLAUNCH, "run", "-n", "2", "--oversubscribe", "--launcher", "hydra", "--",

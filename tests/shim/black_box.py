@@ -678,6 +678,21 @@ class Staying(unittest.TestCase):
             self.assertEqual((status, out), (0, b"out\n"))
             self.assertIn("cannot open the log file /dev/null/rank-0.log (errno 20)", err)
 
+    def test_a_log_that_cannot_be_written(self):
+        """Is said once; the program and the launcher's copy of its output continue."""
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink("/dev/full", folder + "/rank-0.log")
+            more = ":log=%s" % folder.replace("/", "%2F")
+            script = "echo one; sleep 0.2; echo two; sleep 0.2; echo err >&2"
+            status, out, err = self.stay(script, "HPCLAUNCH_RECORDS=k3y", more=more)
+            self.assertEqual((status, out), (0, b"one\ntwo\n"))
+            self.assertEqual(len(re.findall(r"^@hpclaunch k3y rank=0 node=0 host=\S+ pid=\d+ log=28$", err, re.M)), 1, err)
+            self.assertEqual(err.count("log=") + err.count("cannot"), 1, err)
+            self.assertRegex(self.stay(script, more=more)[2], r"^hpclaunch: rank 0 on \S+: cannot write the log file \S+ \(errno 28\)\nerr\n$")
+        err = self.stay("echo out", "HPCLAUNCH_RECORDS=k3y", more=":log=%2Fdev%2Fnull")[2]
+        self.assertIn(" log=20\n", err)
+        self.assertNotIn("cannot open", err)
+
     def test_a_rank_that_does_not_start_is_recorded(self):
         status, _, err = run_plan(":rank=R:verify=strict:stay=kill:layout=0*1:class=1:expect=8191", "R=0", "HPCLAUNCH_RECORDS=k3y", arguments=("/bin/true",))
         found = self.records(err)

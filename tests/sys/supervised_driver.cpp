@@ -1,5 +1,5 @@
 // supervised_driver [--layout 4,4] [--launcher NAME] [--slow] [--grace SECONDS] [--start-timeout SECONDS]
-//                   [--out FILE] [--pause FIFO] LAUNCHER [ARGS...]
+//                   [--log-dir DIR] [--out FILE] [--pause FIFO] LAUNCHER [ARGS...]
 //
 // What stays beside a launcher, without the rest of hpclaunch, for tests/sys/supervised_test.py. --slow: the
 // launcher is one that does not end the other ranks when one fails. FILE gets what would go to --report.
@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
     if (option == "--launcher") plan.launch.launcher = value;
     if (option == "--grace") plan.supervision.output.grace_seconds = std::atof(value);
     if (option == "--out") out = value;
+    if (option == "--log-dir") plan.supervision.output.log_dir = value;
     if (option == "--pause") fifo = value;
     if (option == "--start-timeout") plan.supervision.output.start_seconds = std::atoi(value);
   }

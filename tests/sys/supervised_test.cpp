@@ -42,6 +42,8 @@ TEST_CASE("a record's fields", "[supervised][record]") {
   CHECK_FALSE(end->is_tail);
   CHECK_FALSE(end->is_begin);
   CHECK(parse("@hpclaunch K rank=0 node=0 host=n1 pid=120 begun")->is_begin);
+  CHECK(end->log_error == 0);
+  CHECK(parse("@hpclaunch K rank=0 node=0 host=n1 pid=120 log=28")->log_error == 28);
   const auto crash =
       parse("@hpclaunch K rank=15 node=1 host=n2.site pid=9 at=5.5 signal=11 core=1");
   REQUIRE(crash);
@@ -89,6 +91,9 @@ TEST_CASE("what is nearly a record is none", "[supervised][record]") {
         "@hpclaunch K rank=3 node=0 host=n1 pid=123 at=1.1 signal=9 sent=0",
         "@hpclaunch K rank=3 node=0 host=n1 pid=123 at=1.1 signal=9 sent=15 core=1",
         "@hpclaunch K rank=3 node=0 host=n1 pid=123 exit=7 at=1.1",
+        "@hpclaunch K rank=3 node=0 host=n1 pid=123 log=0",
+        "@hpclaunch K rank=3 node=0 host=n1 pid=123 log=4096",
+        "@hpclaunch K rank=3 node=0 host=n1 pid=123 log=28 more",
         "@hpclaunch K node=0 rank=3 host=n1 pid=123 at=1.1 exit=7",
         "@hpclaunch K rank=3  node=0 host=n1 pid=123 at=1.1 exit=7",
         "@hpclaunch K rank=99999999999999999999 node=0 host=n1 pid=123 at=1.1 exit=7"}) {
@@ -584,6 +589,16 @@ TEST_CASE("a launcher whose output nobody reads", "[supervised][status]") {
   const Summary failed = of({ended(2, 1, 7)}).summary(killed_by(SIGPIPE), facts);
   CHECK(failed.ending.status == 7);
   CHECK(failed.report.starts_with("hpclaunch: rank 2 failed first: "));
+}
+
+TEST_CASE("a log that is lost is no end of its rank", "[supervised][status]") {
+  Record lost = ended(2, 0, 0);
+  lost.log_error = 28;
+  RankStatus ranks = of({lost});
+  CHECK(ranks.started_nodes() == 1);
+  CHECK(ranks.failures() == 0);
+  ranks.add(ended(2, 1, 7), kStart, kStart + 2);
+  CHECK(ranks.failures() == 1);
 }
 
 TEST_CASE("a launcher that kills ranks at once is said to do so", "[supervised][status]") {

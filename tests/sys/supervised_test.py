@@ -275,6 +275,14 @@ for rank in ranks:
         os.unlink(job.ready)
         self.assertEqual(job.wait().status, 141)
 
+    def test_a_log_that_cannot_be_written_is_no_success(self):
+        lost = "[err(head(rank) + 'log=28\\n') for rank in (6, 1)]\n"
+        said = "hpclaunch: cannot write logs/rank-6.log on n2: No space left on device; the job continues without this log\n"
+        job = self.run_job(lost + "[end(rank) for rank in ranks]", "--log-dir", "logs")
+        self.assertEqual([job.status, job.err], [125, said])
+        job = self.run_job(lost + "[end(rank, 'exit=%d' % (rank == 3)) for rank in ranks]", "--log-dir", "logs")
+        self.assertEqual([job.status, job.err.count("cannot write")], [1, 1])
+
     def test_a_prompt_shows_at_once(self):
         job = self.job("err('name? ')\nprint('hello', sys.stdin.readline(), end='', flush=True)\n[end(rank) for rank in ranks]", stdin=subprocess.PIPE)
         self.assertEqual(os.read(job.process.stderr.fileno(), 6), b"name? ")

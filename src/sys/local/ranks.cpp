@@ -158,9 +158,7 @@ void Supervisor::write_log(int rank, std::string_view bytes) {
   close(file);
   file = -1;
   output_lost_ = true;
-  if (!std::exchange(log_failed_, true))
-    say(fmt::format("hpclaunch: cannot write {}: {}; the job continues without this log\n",
-                    job_.logs.paths[rank], std::strerror(error)));
+  if (!std::exchange(log_failed_, true)) say(lost_log(job_.logs.paths[rank], error));
 }
 
 }  // namespace hpclaunch::sys::local

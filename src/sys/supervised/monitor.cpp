@@ -222,8 +222,18 @@ class Monitor {
     lost_.feed(sink.text, wall_clock());
     add(pieces_, Stream::err, sink.text);
     facts_.launcher_said = facts_.launcher_said || !sink.text.empty();
-    for (const Record& record : sink.records) ranks_.add(record, facts_.started, wall_clock());
+    for (const Record& record : sink.records) {
+      ranks_.add(record, facts_.started, wall_clock());
+      if (record.log_error != 0) lose_log(record);
+    }
     sink = {};
+  }
+
+  void lose_log(const Record& record) {
+    output_lost_ = true;
+    if (std::exchange(log_failure_seen_, true)) return;
+    const std::string& logs = plan_.supervision.output.log_dir;
+    say(lost_log(log_path(logs, record.rank, plan_.world_size()), record.log_error, record.host));
   }
 
   void advance() {
@@ -367,7 +377,7 @@ class Monitor {
   int started_nodes_ = 0;
   std::size_t steps_ = 0;       // of TerminationPolicy::steps that were taken
   bool complete_seen_ = false;  // every node has started
-  bool failure_seen_ = false, end_seen_ = false, int_seen_ = false;
+  bool failure_seen_ = false, end_seen_ = false, int_seen_ = false, log_failure_seen_ = false;
   bool childless_ = false, drained_ = false, output_lost_ = false;
   bool relays_ = false;  // its stdout
 };

@@ -74,7 +74,7 @@ void RankStatus::add(const Record& record, double started, double now) {
   std::optional<End>& end = ends_[record.rank];
   if (end) return;
   start_node(record.node);
-  if (record.is_begin) return;
+  if (record.is_begin || record.log_error != 0) return;
   if (record.is_tail) {
     std::vector<std::string>& tail = tails_[record.rank];
     if (tail_bytes_ + record.tail.size() > kMostTailBytes || tail.size() >= kTailLines) return;

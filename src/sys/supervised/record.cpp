@@ -10,6 +10,7 @@ namespace {
 
 constexpr long kMostPids = 1L << 22;  // PID_MAX_LIMIT
 constexpr int kMostSignals = 64;
+constexpr int kMostErrors = 4095;  // of the kernel
 constexpr std::size_t kLongestHost = 255;
 constexpr std::size_t kLongestTag = 300;
 constexpr std::string_view kTail = "tail=";
@@ -61,6 +62,11 @@ void read_end(Fields& fields, Record& record) {
   fields.good = fields.good && fields.text.empty();
 }
 
+void read_log_error(Fields& fields, Record& record) {
+  record.log_error = fields.number("log", 1, kMostErrors);
+  fields.good = fields.good && fields.text.empty();
+}
+
 }  // namespace
 
 std::optional<Record> parse_record(std::string_view text, const Bounds& bounds) {
@@ -77,6 +83,8 @@ std::optional<Record> parse_record(std::string_view text, const Bounds& bounds) 
   record.is_tail = fields.text.starts_with(kTail);
   if (record.is_tail)
     record.tail = fields.text.substr(kTail.size());
+  else if (fields.next_is("log"))
+    read_log_error(fields, record);
   else if (!record.is_begin)
     read_end(fields, record);
   return fields.good ? std::optional(record) : std::nullopt;

@@ -15,7 +15,8 @@ struct Record : RankExit {
   std::string host;
   bool is_begin = false;
   bool is_tail = false;
-  std::string tail;  ///< of stderr, one line
+  std::string tail;   ///< of stderr, one line
+  int log_error = 0;  ///< errno with which its log file was given up; 0: another record
 };
 
 /// What the records of one job look like: numbers beyond its ranks and nodes are no record's.
