@@ -30,7 +30,7 @@ PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "result.h": "base", "cpuset.h": "base", "text.h": "base",
     "topology.h": "model", "env.h": "model", "plan.h": "model", "request.h": "model", "hosts.h": "model",
     "rank_report.h": "model", "diagnostic.h": "model", "device_vendor.h": "model", "launcher_traits.h": "model",
-    "json_reader.h": "model", "late.h": "model",
+    "json_reader.h": "model", "late.h": "model", "secret.h": "model",
     "profile.h": "profile", "golden_case.h": "profile", "knowledge.h": "knowledge", "scheduler.h": "scheduler", "launcher.h": "launcher",
     "sys.h": "sys", "events.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "lint.h": "lint", "render.h": "render",
     "probe.h": "probe", "authoring.h": "authoring", "doctor.h": "doctor",

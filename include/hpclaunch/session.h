@@ -55,8 +55,9 @@ int print_all(Session& session, const std::string& text);
 /// `usage` when the file cannot be created, or is no regular file.
 Status check_file(const std::string& option, const std::string& path);
 
-/// Atomically: written beside the old file, then renamed. Errors: `system`.
-Status write_file(const std::string& option, const std::string& path, const std::string& text);
+/// Atomically: written beside the old file, then renamed. `mode`: as of open(2). Errors: `system`.
+Status write_file(const std::string& option, const std::string& path, const std::string& text,
+                  unsigned mode = 0666);
 
 /// The node of a topology file, or this machine with everything the vendors' libraries and
 /// libfabric know; failed ones are reported to the session. A launch asks only for what it needs.

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "hpclaunch/secret.h"
 
 namespace hpclaunch::cli {
 
@@ -17,7 +18,7 @@ struct Args {
 
 std::string plan_document(const Prepared& prepared) {
   auto document = nlohmann::ordered_json::parse(plan_to_json(prepared.plan));
-  document["argv"] = prepared.argv;
+  document["argv"] = without_secrets(prepared.argv);
   document["diagnostics"] = json_of(prepared.diagnostics);
   constexpr int kIndent = 2;
   return document.dump(kIndent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +

@@ -66,16 +66,22 @@ int fail(job::RunRecord& record, const Error& error, Session& session) {
   return report(session, error);
 }
 
-// The exit status stays the job's.
-void measure(const RunArgs& args, const Prepared& prepared, job::RunRecord& record,
-             Session& session) {
+// Errors: the file cannot be written.
+Status measure(const RunArgs& args, const Prepared& prepared, job::RunRecord& record,
+               Session& session) {
   record.start = job::start_profile(prepared, record.attempts.back().ending, other_lines(session));
   fmt::print(session.err, "{}", job::start_profile_text(*record.start, prepared.plan));
   report(session, record.start->diagnostics);
-  if (args.profile_start == "-") return;
-  const Status written = job::write_file("--profile-start", args.profile_start,
-                                         job::start_profile_json(*record.start, prepared.plan));
-  if (!written) report(session, written.error());
+  if (args.profile_start == "-") return Done{};
+  return job::write_file("--profile-start", args.profile_start,
+                         job::start_profile_json(*record.start, prepared.plan));
+}
+
+// The job's own failure counts for more than a file that is lacking.
+int status_with(int status, const Status& written, Session& session) {
+  if (written) return status;
+  const int failed = report(session, written.error());
+  return status == 0 ? failed : status;
 }
 
 Result<Prepared> prepared_for(const RunArgs& args, const Session& session) {
@@ -127,14 +133,12 @@ int launch(const RunArgs& args, Session& session, const Prepared& prepared,
   if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));
   const Result<sys::Ending> ending = job::start(prepared, stage_lines(session), record.attempts);
   if (!ending) return fail(record, ending.error(), session);
-  if (!args.profile_start.empty() && !record.attempts.empty())
-    measure(args, prepared, record, session);
-  return ending->status;
+  if (args.profile_start.empty() || record.attempts.empty()) return ending->status;
+  return status_with(ending->status, measure(args, prepared, record, session), session);
 }
 
 }  // namespace
 
-// The exit status is the job's, also when the report cannot be written.
 int run(const RunArgs& args, Session& session) {
   const std::string& file = args.launch.output.report;
   const bool reports = !file.empty() && !args.dry_run;
@@ -153,9 +157,9 @@ int run(const RunArgs& args, Session& session) {
   record.ended = sys::wall_clock();
   if (prepared && prepared->launch_lock >= 0) job::withdraw_launch();
   if (!reports) return status;
-  const Status written = job::write_file("--report", file, job::run_record_json(record));
-  if (!written) report(session, written.error());
-  return status;
+  constexpr unsigned kOwnerOnly = 0600;  // last lines of a program may have secrets
+  return status_with(
+      status, job::write_file("--report", file, job::run_record_json(record), kOwnerOnly), session);
 }
 
 void declare_run_options(Parser& parser, RunArgs& args) {

@@ -1,11 +1,11 @@
 // The Plan as JSON. docs/reference/plan.md, "The plan as JSON", is the contract.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "hpclaunch/plan.h"
+#include "hpclaunch/secret.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch {
@@ -188,10 +188,10 @@ void add(const Environment& environment, Json& out) {
 
 void add(const Launch& launch, Json& out) {
   out["program"] = launch.command.empty() ? Json(nullptr) : text(launch.command[0]);
-  out["command"] = texts(launch.command);
+  out["command"] = texts(without_secrets(launch.command));
   out["launcher"] = text(launch.launcher);
   out["profile_args"] = texts(launch.profile_args);
-  out["launcher_args"] = texts(launch.launcher_args);
+  out["launcher_args"] = texts(without_secrets(launch.launcher_args));
   out["batch"] = texts(launch.batch);
 }
 
@@ -216,17 +216,6 @@ void add(const Explanation& explanation, Json& out) {
   out["choices"] = settings_json(explanation.choices);
 }
 
-/// TOKENIZER and the like are not secret.
-bool has_word(const std::string& name, std::string_view word) {
-  for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
-    const std::string_view rest = std::string_view(name).substr(at + word.size());
-    const bool harmless =
-        word == "TOKEN" && (rest.substr(0, 2) == "IZ" || rest.substr(0, 2) == "IS");
-    if (!harmless) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool is_hidden(std::string_view name, const Decision& decision) {
@@ -234,28 +223,6 @@ bool is_hidden(std::string_view name, const Decision& decision) {
   const auto* value = std::get_if<std::string>(&decision.value);
   return given && is_secret(name, value == nullptr ? "" : *value) &&
          !std::holds_alternative<Unset>(decision.value);
-}
-
-bool is_secret(std::string_view name, std::string_view value) {
-  const std::size_t scheme = value.find("://");
-  const std::string_view rest = value.substr(scheme == value.npos ? value.size() : scheme + 3);
-  const std::size_t at = rest.find_first_of("@/");
-  const bool password =
-      at != rest.npos && rest[at] == '@' && rest.substr(0, at).find(':') != rest.npos;
-  return password || is_secret(name);
-}
-
-bool is_secret(std::string_view name) {
-  std::string upper(name);
-  for (char& c : upper)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  constexpr std::array<std::string_view, 12> kWords = {
-      "TOKEN",   "SECRET", "PASSWORD",    "PASSWD",     "PASSPHRASE", "CREDENTIAL",
-      "API_KEY", "APIKEY", "PRIVATE_KEY", "PRIVATEKEY", "ACCESS_KEY", "ACCESSKEY"};
-  constexpr std::array<std::string_view, 7> kLast = {"_KEY",   "_PASS",   "_PAT",         "_AUTH",
-                                                     "COOKIE", "COOKIES", "AUTHORIZATION"};
-  return std::ranges::any_of(kLast, [&](auto word) { return upper.ends_with(word); }) ||
-         std::ranges::any_of(kWords, [&](auto word) { return has_word(upper, word); });
 }
 
 std::string plan_to_json(const Plan& plan) {

@@ -96,8 +96,9 @@ std::string header(const Plan& plan, const Topology& node, const Style& style, b
     text += hanging(tinted(pad_right(label, kLabel), Tone::strong, style),
                     wrap(value, style.width - kLabel, ' '), kLabel);
   };
-  const std::string program =
-      plan.launch.command.empty() ? "(none)" : printable(quoted_words(plan.launch.command));
+  const std::string program = plan.launch.command.empty()
+                                  ? "(none)"
+                                  : printable(quoted_words(without_secrets(plan.launch.command)));
   line("program", shorten(program, style.width - kLabel, style));
   line("ranks", ranks_text(plan));
   line("hosts", host_list(plan.hosts.names, style.width - kLabel));
@@ -216,7 +217,7 @@ std::string command(const std::vector<std::string>& argv, const Style& style, bo
   if (argv.empty()) return "";
   const int room = style.width - kContinued;
   std::vector<std::string> parts;
-  for (const std::vector<std::string>& group : argument_groups(argv)) {
+  for (const std::vector<std::string>& group : argument_groups(without_secrets(argv))) {
     const std::string part = printable(quoted_words(group));
     if (!verbose && group.front().ends_with("/hpclaunch-shim")) {
       parts.insert(parts.end(), {"hpclaunch-shim", "PROGRAM"});
@@ -249,10 +250,8 @@ std::string plan_table(const Plan& plan, const Topology& topology,
 
 std::string launch_text(const Plan& plan, const std::vector<std::string>& argv) {
   constexpr int kWidth = 120;
-  std::vector<std::string> shown(argv.size());
-  std::ranges::transform(argv, shown.begin(), [](const std::string& word) {
-    return shorten(printable(quote_sh(word)), kWidth, Style{});
-  });
+  std::vector<std::string> shown = without_secrets(argv);
+  for (std::string& word : shown) word = shorten(printable(shown_word(word)), kWidth, Style{});
   const std::string site = site_text(plan);
   return fmt::format("hpclaunch: starting {} ({}) with {}{}{}\nhpclaunch: {}\n", plan_title(plan),
                      printable(host_ranges(plan.hosts.names, kWidth)), plan.launch.launcher,

@@ -258,9 +258,15 @@ std::vector<std::vector<std::string>> argument_groups(const std::vector<std::str
   return groups;
 }
 
+std::string shown_word(const std::string& word) {
+  const std::string before = word.substr(0, word.size() - std::min(word.size(), kHidden.size()));
+  const bool plain = word.ends_with(kHidden) && (before.empty() || quote_sh(before) == before);
+  return plain ? word : quote_sh(word);
+}
+
 std::string quoted_words(const std::vector<std::string>& words) {
   std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quote_sh(word);
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shown_word(word);
   return line;
 }
 

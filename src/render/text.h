@@ -8,6 +8,7 @@
 
 #include "hpclaunch/plan.h"
 #include "hpclaunch/render.h"
+#include "hpclaunch/secret.h"
 
 namespace hpclaunch::render {
 
@@ -56,8 +57,6 @@ std::string hanging(std::string_view lead, const std::vector<std::string>& lines
 /// "file:12:3", "file /json/pointer", "<command line>"; "" when nothing is known.
 std::string where_text(const SourceRef& where);
 
-inline constexpr std::string_view kHidden = "<hidden>";
-
 enum class Tone { strong, faint };
 
 /// `text` between the escape sequences of a tone; unchanged when the style has no colour.
@@ -67,7 +66,10 @@ std::vector<std::string> tinted(std::vector<std::string> lines, Tone tone, const
 /// Words of a command line that are read together: a launcher, each option with its value, a program.
 std::vector<std::vector<std::string>> argument_groups(const std::vector<std::string>& argv);
 
-/// Each word for sh, with blanks between them.
+/// The word for sh; one that ends with "<hidden>" is no word to type, and stays as it is.
+std::string shown_word(const std::string& word);
+
+/// Each shown_word, with blanks between them.
 std::string quoted_words(const std::vector<std::string>& words);
 
 /// value_text, or "<hidden>".

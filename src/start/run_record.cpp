@@ -10,6 +10,7 @@
 
 #include "hpclaunch/events.h"
 #include "hpclaunch/launch.h"
+#include "hpclaunch/secret.h"
 
 namespace hpclaunch::job {
 
@@ -68,11 +69,13 @@ Json ending_json(const sys::Ending* ending) {
 }
 
 Json launcher_json(const RunRecord& record, const Attempt* attempt) {
-  Json launcher = {
-      {"name", nullptr}, {"argv", record.argv}, {"exit_status", nullptr}, {"signal", nullptr}};
+  Json launcher = {{"name", nullptr},
+                   {"argv", without_secrets(record.argv)},
+                   {"exit_status", nullptr},
+                   {"signal", nullptr}};
   if (record.plan != nullptr) launcher["name"] = record.plan->launch.launcher;
   if (attempt == nullptr) return launcher;
-  launcher["argv"] = attempt->argv;
+  launcher["argv"] = without_secrets(attempt->argv);
   if (attempt->ending.launcher_exit) launcher["exit_status"] = *attempt->ending.launcher_exit;
   if (attempt->ending.launcher_signal)
     launcher["signal"] = signal_json(*attempt->ending.launcher_signal);
@@ -105,7 +108,7 @@ void add_attempts(const RunRecord& record, Json& out) {
 std::string run_record_json(const RunRecord& record) {
   Json out;
   out["schema"] = 1;
-  out["command"] = record.command;
+  out["command"] = without_secrets(record.command);
   out["status"] = record.status;
   out["started"] = instant(record.started);
   out["ended"] = instant(record.ended);

@@ -25,8 +25,8 @@ Error cannot_write(const std::string& option, const std::string& path, int error
 std::string temporary(const std::string& path) { return fmt::format("{}.{}.new", path, getpid()); }
 
 // errno, or 0 when all of it is in the new file.
-int write_new(const std::string& path, const std::string& text) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+int write_new(const std::string& path, const std::string& text, unsigned mode) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (file < 0) return errno;
   int error = sys::write_all(file, text) ? 0 : errno;
   if (close(file) != 0 && error == 0) error = errno;
@@ -103,16 +103,17 @@ Status check_file(const std::string& option, const std::string& path) {
     return Error{ErrorKind::usage, fmt::format("{}: {} is not a regular file", option, path),
                  "name a file; it is created or replaced"};
   const std::string attempt = temporary(target);
-  const int error = write_new(attempt, "");
+  const int error = write_new(attempt, "", S_IRUSR | S_IWUSR);
   if (error != EEXIST) unlink(attempt.c_str());
   if (error != 0) return cannot_write(option, path, error, ErrorKind::usage);
   return Done{};
 }
 
-Status write_file(const std::string& option, const std::string& path, const std::string& text) {
+Status write_file(const std::string& option, const std::string& path, const std::string& text,
+                  unsigned mode) {
   const std::string target = sys::real_path(path);
   const std::string fresh = temporary(target);
-  int error = write_new(fresh, text);
+  int error = write_new(fresh, text, mode);
   if (error == 0 && rename(fresh.c_str(), target.c_str()) != 0) error = errno;
   if (error == 0) return Done{};
   unlink(fresh.c_str());

@@ -7,7 +7,8 @@
 
 #include "hpclaunch/frameworks.h"
 #include "hpclaunch/launcher.h"
-#include "hpclaunch/plan.h"
+#include "hpclaunch/render.h"
+#include "hpclaunch/secret.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::job {
@@ -183,21 +184,12 @@ std::optional<Found> find_row(const Words& command) {
   return std::nullopt;
 }
 
-// Values of NAME=VALUE and --NAME VALUE are hidden where the name is a secret's.
+// A word with a secret is not to be typed as it is shown.
 std::string typed_words(const Words& words) {
+  const Words shown = without_secrets(words);
   std::string line;
-  bool hide = false;
-  for (const std::string& word : words) {
-    const std::size_t equals = word.find('=');
-    std::string name = word.substr(0, equals);
-    std::ranges::replace(name, '-', '_');
-    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    const bool secret = is_secret(name, value);
-    line += hide                                    ? " <hidden>"
-            : secret && equals != std::string::npos ? " " + word.substr(0, equals) + "=<hidden>"
-                                                    : " " + quote_sh(word);
-    hide = !hide && secret && equals == std::string::npos && word.starts_with('-');
-  }
+  for (std::size_t i = 0; i < words.size(); ++i)
+    line += " " + (shown[i] == words[i] ? quote_sh(words[i]) : shown[i]);
   return line;
 }
 

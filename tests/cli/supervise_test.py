@@ -188,6 +188,33 @@ class Report(Test):
             self.refused(125, "run", "--report", path, "--", "/usr/bin/touch", touched, says=["--report"])
         self.assertFalse(os.path.exists(touched))
 
+    def test_a_report_that_cannot_be_written_at_the_end(self):
+        """The job removes the directory: its own failure counts first."""
+        for option in ("--report", "--profile-start"):
+            for own, status in ((0, 125), (3, 3)):
+                os.mkdir(self.folder + "/gone")
+                text = "rm -r %s/gone; exit %d" % (self.folder, own)
+                done = self.ok(hpclaunch("run", "-n", "1", option + "=" + self.folder + "/gone/r.json", "--", "/bin/sh", "-c", text), status)
+                self.has(done, option + ": cannot write", "No such file or directory", "try: choose a file in a writable directory")
+
+    def test_a_report_is_the_owners_and_has_no_secret_of_the_arguments(self):
+        path = self.file("r.json", "old")
+        os.chmod(path, 0o644)
+        words = ("-n", "1", "--", "/bin/echo", "--token", "hunter2", "--api-key=hunter2", "http://u:hunter2@h", "--max-tokens", "512")
+        done = self.ok(hpclaunch("run", "-v", "--report", path, *words))
+        self.assertEqual(done.out, "--token hunter2 --api-key=hunter2 http://u:hunter2@h --max-tokens 512\n")
+        self.assertNotIn("hunter2", done.err)
+        self.has(done, "/bin/echo --token <hidden> --api-key=<hidden> <hidden> --max-tokens 512")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        with open(path) as file:
+            text = file.read()
+        self.assertNotIn("hunter2", text)
+        self.assertEqual(json.loads(text)["command"][1:], ["--token", "<hidden>", "--api-key=<hidden>", "<hidden>", "--max-tokens", "512"])
+        for command in (("plan",), ("plan", "-v"), ("plan", "--json"), ("explain",)):
+            shown = hpclaunch(*command, *words)
+            self.assertIn(shown.status, (0, 1))
+            self.assertNotIn("hunter2", shown.out + shown.err, command)
+
     def test_a_link_stays_one(self):
         os.symlink("real.json", self.folder + "/link.json")
         self.file("real.json", "old")
