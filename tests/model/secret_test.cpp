@@ -1,9 +1,8 @@
 // Secrets in command lines.
 #include "hpclaunch/secret.h"
 
-#include <catch2/catch_test_macros.hpp>
-
 #include "hpclaunch/text.h"
+#include "support/catch.h"
 
 using namespace hpclaunch;
 
