@@ -1,14 +1,9 @@
 #pragma once
 // Where secrets stand in a command line; is_secret of plan.h says which values are. Pure.
 #include <cstddef>
-#include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "hpclaunch/env.h"
-#include "hpclaunch/late.h"
 
 namespace hpclaunch {
 
@@ -27,16 +22,5 @@ std::vector<SecretWord> secrets_in(const std::vector<std::string>& words);
 
 /// The words with "<hidden>" in place of secrets.
 std::vector<std::string> without_secrets(std::vector<std::string> words);
-
-/// For a text that a shell runs: what a secret's place refers to.
-struct SecretReferences {
-  /// Those with secrets: text, and "${API_KEY:?reason}".
-  std::map<std::string, std::vector<LatePart>> words;
-  std::set<std::string> missing;  ///< variables that `env` does not have with that value
-};
-
-/// A secret that a variable of `env` holds is read from that one, another one from a variable of its name.
-SecretReferences secret_references(const std::vector<std::string>& words, const EnvSnapshot& env,
-                                   std::string_view reason);
 
 }  // namespace hpclaunch

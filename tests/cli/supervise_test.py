@@ -210,7 +210,7 @@ class Report(Test):
             text = file.read()
         self.assertNotIn("hunter2", text)
         self.assertEqual(json.loads(text)["command"][1:], ["--token", "<hidden>", "--api-key=<hidden>", "<hidden>", "--max-tokens", "512"])
-        for command in (("plan",), ("plan", "-v"), ("plan", "--json"), ("explain",)):
+        for command in (("plan",), ("plan", "-v"), ("plan", "--json")):
             shown = hpclaunch(*command, *words)
             self.assertIn(shown.status, (0, 1))
             self.assertNotIn("hunter2", shown.out + shown.err, command)

@@ -12,12 +12,6 @@ using Words = std::vector<std::string>;
 
 std::string hidden(const Words& words) { return joined(without_secrets(words), "|"); }
 
-std::string shown_parts(const std::vector<LatePart>& parts) {
-  std::string text;
-  for (const LatePart& part : parts) text += part.late ? "[" + part.text + "]" : part.text;
-  return text;
-}
-
 }  // namespace
 
 TEST_CASE("secrets of options in both spellings", "[model][secret]") {
@@ -70,19 +64,4 @@ TEST_CASE("what only sounds secret is shown", "[model][secret]") {
     CHECK(without_secrets(words) == words);
   CHECK(hidden({"--openai-key", "a1b2c3"}) == "--openai-key|<hidden>");
   CHECK(hidden({"--password", "123456"}) == "--password|<hidden>");
-}
-
-TEST_CASE("references to the variables that hold the secrets", "[model][secret]") {
-  const EnvSnapshot env({"HF_TOKEN=abc", "API_KEY=other", "PLAIN=def"});
-  const SecretReferences made = secret_references(
-      {"p", "--token=abc", "--api-key", "def", "--db.url=x://u:p@h", "--api-key=d2"}, env, "why");
-  CHECK(made.words.size() == 4);
-  CHECK(shown_parts(made.words.at("--token=abc")) == "--token=[${HF_TOKEN:?why}]");
-  CHECK(shown_parts(made.words.at("def")) == "[${API_KEY:?why}]");
-  CHECK(shown_parts(made.words.at("--api-key=d2")) == "--api-key=[${API_KEY_2:?why}]");
-  CHECK(shown_parts(made.words.at("--db.url=x://u:p@h")) == "--db.url=[${DB_URL:?why}]");
-  CHECK(made.missing == std::set<std::string>{"API_KEY", "API_KEY_2", "DB_URL"});
-  const SecretReferences two =
-      secret_references({"p --token 'a b' -x", "p --token 'a b' -x"}, EnvSnapshot(), "w");
-  CHECK(shown_parts(two.words.at("p --token 'a b' -x")) == "p --token '[${TOKEN:?w}]' -x");
 }
