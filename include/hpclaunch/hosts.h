@@ -13,6 +13,13 @@
 
 namespace hpclaunch {
 
+inline constexpr std::size_t kMostHosts = 1'000'000;
+inline constexpr std::size_t kMostOfHostName = 253;  ///< bytes; RFC 1035, 2.3.4
+inline constexpr std::size_t kMostOfHostLabel = 63;  ///< bytes between two dots
+inline constexpr std::size_t kMostOfHostLine =
+    4096;  ///< bytes of a host file's line, without its comment
+inline constexpr int kMostHostLines = 4'000'000;  ///< of a host file: one per slot in PBS
+
 /// Names of hosts, compressed: neighbours that count up in one number are a run. A job of 100,000 numbered nodes costs two
 /// allocations, and a name is made when somebody asks for it.
 class HostNames {
@@ -102,7 +109,7 @@ struct HostFile {
 /// Reads a host file: a host per line, as "host", "host:4" (Hydra) or "host slots=4", also with "max_slots=8" (Open MPI). Blank
 /// lines and what follows '#' do not count. A repeated host, as in a PBS node file, adds its
 /// slots (one per line where none is written) and keeps its first place.
-/// Errors: `invalid` with file and line; also when there is no host at all.
+/// Errors: `invalid` with file and line; also when there is no host at all, and above the limits.
 Result<HostFile> parse_host_file(std::string_view text, const std::string& file);
 
 /// Each name once, in its first place; `slots` (of each name, or empty) of a repeated one are added, as in parse_host_file.
@@ -111,7 +118,7 @@ bool merge_repeated(HostNames& names, std::vector<int>& slots);
 
 /// The hosts of a list as Slurm and Flux write it, "n[1-3,08-11]-ib0,gpu1", in Slurm's order; repeated
 /// hosts stay. Numbers get as many digits as the lower end of their range has.
-/// Errors: `invalid` with the unreadable piece; no host; more than 1,000,000 hosts.
+/// Errors: `invalid` with the unreadable piece; no host; more than kMostHosts; names above kMostOfHostName.
 Result<HostNames> expand_hostlist(std::string_view text);
 
 /// The same the other way round, "n[1-3,08-11]-ib0,gpu1": neighbours that differ in one number share a bracket.
@@ -122,7 +129,8 @@ std::string host_ranges(const HostNames& hosts, std::size_t most);
 /// Errors: `invalid` with the unreadable piece; counts for more than 1,000,000 nodes.
 Result<std::vector<int>> expand_tasks_per_node(std::string_view text);
 
-/// What no host name has: "\"n1:2\" is not a host name". nullopt for a name.
+/// Why text is not a host: "a label of 64 bytes (at most 63)". nullopt for a name (letters, digits, '-' and '_' in labels)
+/// and for an address of IPv4 or IPv6, also with a zone ("fe80::1%eth0").
 std::optional<std::string> strange_in_host(std::string_view host);
 
 /// True for text that is an address and no name: digits and dots only, or with a colon.

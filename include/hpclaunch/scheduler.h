@@ -262,6 +262,9 @@ bool names_hosts(const Scheduler& scheduler, const EnvSnapshot& env);
 Result<HostList> hosts_from_text(const std::string& text, const std::string& file,
                                  const std::string& what);
 
+/// expand_hostlist. Errors: also `invalid` for what is not a host.
+Result<HostNames> hosts_from_list(std::string_view list);
+
 /// Each name once, in order.
 HostList hosts_from_names(HostNames names, std::string why);
 

@@ -22,7 +22,7 @@ namespace {
 
 using Number = std::size_t;
 
-constexpr Number kMaxHosts = 1'000'000;
+constexpr Number kMaxHosts = kMostHosts;
 constexpr std::size_t kMaxDigits = 18;
 
 struct Range {
@@ -40,8 +40,9 @@ struct Group {
 
 struct Token {
   std::vector<Group> groups;
-  std::string_view end;  ///< text behind the last bracket; all of it where there is none
-  Number size = 1;       ///< hosts
+  std::string_view end;   ///< text behind the last bracket; all of it where there is none
+  Number size = 1;        ///< hosts
+  std::size_t bytes = 0;  ///< of its longest name
 };
 
 constexpr std::size_t kMostOfPiece = 60;
@@ -112,10 +113,20 @@ Result<Token> read_token(std::string_view text) {
     if (!read) return read.error();
     token.size *= group.size;  // both at most a million
     if (token.size > kMaxHosts) return too_many(text);
+    std::size_t digits = 0;
+    for (const Range& range : group.ranges)
+      digits = std::max({digits, range.width, std::to_string(range.last).size()});
+    token.bytes += group.text.size() + digits;
     token.groups.push_back(std::move(group));
     at = close + 1;
   }
   token.end = text.substr(at);
+  token.bytes += token.end.size();
+  if (token.bytes > kMostOfHostName + (token.end.ends_with('.') ? 1 : 0))
+    return Error{ErrorKind::invalid,
+                 fmt::format("list of hosts: \"{}\" has a name of {} bytes (at most {})",
+                             shown(text, kMostOfPiece), token.bytes, kMostOfHostName),
+                 "write the hosts to a file, one per line, and pass it with --hostfile"};
   return token;
 }
 

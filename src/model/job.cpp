@@ -26,11 +26,39 @@ std::size_t first_of(std::string_view text, Wanted wanted) {
   return std::string_view::npos;
 }
 
-// In host names and addresses.
-bool is_strange(char c) {
-  const bool letter = to_lower(c) >= 'a' && to_lower(c) <= 'z';
-  return !letter && (c < '0' || c > '9') &&
-         std::string_view("-._:%").find(c) == std::string_view::npos;
+// Four numbers to 255.
+bool is_ipv4(std::string_view text) {
+  const std::vector<std::string_view> parts = split(text, '.');
+  return parts.size() == 4 && std::ranges::all_of(parts, [](std::string_view part) {
+           return part.size() <= 3 && parse_natural(part, 255).has_value();
+         });
+}
+
+// RFC 4291, 2.2, and RFC 4007, 11, for the zone.
+bool is_ipv6(std::string_view text) {
+  const std::size_t percent = std::min(text.find('%'), text.size());
+  const std::string_view zone = text.substr(percent);
+  if (zone.size() == 1 || !consists_of(zone.substr(std::min<std::size_t>(1, zone.size())), "-_."))
+    return false;
+  int groups = 0;
+  const auto read = [&](std::string_view part, bool last) {
+    if (part.empty()) return true;
+    const std::vector<std::string_view> pieces = split(part, ':');
+    for (const std::string_view& piece : pieces) {
+      const bool ipv4 = last && &piece == &pieces.back() && is_ipv4(piece);
+      const auto other = [](char c) {
+        return (c < '0' || c > '9') && (to_lower(c) < 'a' || to_lower(c) > 'f');
+      };
+      if (!ipv4 && (piece.empty() || piece.size() > 4 || std::ranges::any_of(piece, other)))
+        return false;
+      groups += ipv4 ? 2 : 1;
+    }
+    return true;
+  };
+  text = text.substr(0, percent);
+  const std::size_t gap = text.find("::");
+  if (gap == std::string_view::npos) return read(text, true) && groups == 8;
+  return read(text.substr(0, gap), false) && read(text.substr(gap + 2), true) && groups < 8;
 }
 
 bool is_space_or_tab(char c) { return c == ' ' || c == '\t'; }
@@ -59,6 +87,8 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
                  fmt::format("host file: {} in \"{}\"", what, shown(line, kMostOfLine)),
                  "write one host per line: host, host:4 or host slots=4", where};
   };
+  if (line.size() > kMostOfHostLine)
+    return bad(fmt::format("a line of {} bytes (at most {})", line.size(), kMostOfHostLine));
   const std::size_t blank = first_of(line, is_space_or_tab);
   std::string_view name = line.substr(0, blank);
   std::string_view slots;
@@ -74,11 +104,7 @@ Result<HostLine> read_line(std::string_view line, const std::string& file, int n
     name = name.substr(0, colon);
     has_slots = true;
   }
-  if (name.empty()) return bad("no host name");
-  if (name.front() == '-' || first_of(name, is_strange) != std::string_view::npos)
-    return bad(name.find_first_of("[],=") != std::string_view::npos
-                   ? "a list or bracket expression, which is not one host"
-                   : "a character that host names do not have");
+  if (const auto strange = strange_in_host(name)) return bad(*strange);
   HostLine result{name, 0};
   if (has_slots) {
     const std::optional<long> count = parse_natural(slots, kMaxSlots);
@@ -128,8 +154,17 @@ Result<HostFile> parse_host_file(std::string_view text, const std::string& file)
   HostFile hosts;
   std::string_view last;
   int number = 0;
-  for (std::string_view line : split(text, '\n')) {
-    ++number;
+  const auto too_many = [&](long count, const char* what, long most) {
+    return Error{ErrorKind::invalid,
+                 fmt::format("host file: {} {} (at most {})", count, what, most),
+                 "write each host once, with its slots: host:4", SourceRef{file, 0}};
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (++number > kMostHostLines)
+      return too_many(std::ranges::count(text, '\n'), "lines", kMostHostLines);
     line = trim(line.substr(0, line.find('#')));
     if (line.empty()) continue;
     const Result<HostLine> read = read_line(line, file, number);
@@ -146,14 +181,31 @@ Result<HostFile> parse_host_file(std::string_view text, const std::string& file)
     return Error{ErrorKind::invalid, "host file: it is empty", "write one host per line",
                  SourceRef{file, 0}};
   merge_repeated(hosts.names, hosts.slots);
+  if (hosts.names.size() > kMostHosts)
+    return too_many(static_cast<long>(hosts.names.size()), "hosts", static_cast<long>(kMostHosts));
   return hosts;
 }
 
 std::optional<std::string> strange_in_host(std::string_view host) {
-  const auto strange = [](char c) { return c == ':' || is_strange(c); };
-  if (!host.empty() && host.front() != '-' && first_of(host, strange) == std::string_view::npos)
-    return std::nullopt;
-  return fmt::format("\"{}\" is not a host name", shown(host, kMostOfLine));
+  constexpr const char* kLong = "a {} of {} bytes (at most {})";
+  if (host.empty()) return "no host name";
+  if (host.size() > kMostOfHostName + (host.back() == '.' ? 1 : 0))
+    return fmt::format(kLong, "name", host.size(), kMostOfHostName);
+  if (host.find(':') != host.npos && is_ipv6(host)) return std::nullopt;
+  if (host.find_first_of("[],=") != host.npos)
+    return "a list or bracket expression, which is not one host";
+  if (host.front() == '-' || !consists_of(host, "-_."))
+    return "a character that host names do not have";
+  if (host.back() == '.') host.remove_suffix(1);
+  for (std::size_t at = 0; at <= host.size();) {
+    const std::size_t label = std::min(host.find('.', at), host.size()) - at;
+    if (label == 0) return "an empty label";
+    if (label > kMostOfHostLabel) return fmt::format(kLong, "label", label, kMostOfHostLabel);
+    at += label + 1;
+  }
+  if (host.find('.') != host.npos && is_address(host) && !is_ipv4(host))
+    return "numbers that are not an IPv4 address";
+  return std::nullopt;
 }
 
 bool is_address(std::string_view host) {

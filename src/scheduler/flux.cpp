@@ -19,10 +19,10 @@ using Json = nlohmann::json;
 constexpr const char* kBy = "flux resource R";
 
 Error no_hosts(const std::string& text) {
-  return Error{
-      ErrorKind::unsupported,
-      fmt::format("\"{}\" printed no hosts: {}", kBy, trim(text.substr(0, text.find('\n')))),
-      "flux hostlist -e avail > hosts.txt, then --hostfile hosts.txt; or --nodes 1"};
+  return Error{ErrorKind::unsupported,
+               fmt::format("\"{}\" printed no hosts: {}", kBy,
+                           shown(trim(text.substr(0, text.find('\n'))), 300)),
+               "flux hostlist -e avail > hosts.txt, then --hostfile hosts.txt; or --nodes 1"};
 }
 
 // "0-23" of a child; empty where there is none.
@@ -54,8 +54,9 @@ Result<HostList> hosts_of_resources(const std::string& text) {
     const Json execution = Json::parse(text).at("execution");
     std::string list;
     for (const Json& names : execution.at("nodelist")) list += names.get<std::string>() + ",";
-    Result<HostNames> names = expand_hostlist(list);
-    if (!names) return no_hosts("no node is up");
+    if (list.find_first_not_of(',') == std::string::npos) return no_hosts("no node is up");
+    Result<HostNames> names = hosts_from_list(list);
+    if (!names) return no_hosts(names.error().message);
     const std::map<int, HostGrant> grants = grants_of(execution.at("R_lite"));
     HostList hosts = hosts_from_names(*std::move(names), "nodes of the Flux instance that are up");
     if (grants.size() != hosts.names.size()) return hosts;  // several brokers on one node
@@ -72,11 +73,9 @@ Result<HostList> hosts_of_resources(const std::string& text) {
 Result<HostList> flux_hosts(const EnvSnapshot&, const Request&, const std::string& text,
                             const std::string&) {
   if (text.starts_with('{')) return hosts_of_resources(text);
-  Result<HostNames> names = expand_hostlist(text);
-  // A message of flux itself has a colon; no host name does.
-  if (names && !names->empty() && text.find(':') == std::string::npos)
-    return hosts_from_names(std::move(*names), "nodes of the Flux instance");
-  return no_hosts(text);
+  Result<HostNames> names = hosts_from_list(text);  // a message of flux itself has a colon
+  return names ? Result<HostList>(hosts_from_names(*std::move(names), "nodes of the Flux instance"))
+               : no_hosts(text);
 }
 
 }  // namespace hpclaunch

@@ -27,6 +27,17 @@ Result<HostList> hosts_from_text(const std::string& text, const std::string& fil
   return hosts;
 }
 
+Result<HostNames> hosts_from_list(std::string_view list) {
+  constexpr std::size_t kMostShown = 200;
+  Result<HostNames> names = expand_hostlist(list);
+  if (!names) return names;
+  for (const std::string& host : names->samples())
+    if (const auto strange = strange_in_host(host))
+      return Error{ErrorKind::invalid, fmt::format("list of hosts: \"{}\" is not a host name: {}",
+                                                   shown(host, kMostShown), *strange)};
+  return names;
+}
+
 HostList hosts_from_names(HostNames names, std::string why) {
   HostList hosts;
   hosts.why = std::move(why);
@@ -39,12 +50,19 @@ HostList hosts_from_names(HostNames names, std::string why) {
 Result<HostList> sge_hosts(const EnvSnapshot&, const Request&, const std::string& text,
                            const std::string& path) {
   std::string lines;
-  for (const std::string_view line : split(text, '\n')) {
-    std::vector<std::string_view> words;
-    for (const std::string_view word : split(line, ' '))
-      if (!trim(word).empty()) words.push_back(trim(word));
-    if (!words.empty()) lines += words.front();
-    if (words.size() > 1) lines += fmt::format(" slots={}", words[1]);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = trim(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+    const auto word = [&] {
+      const std::string_view first = line.substr(0, line.find_first_of(" \t"));
+      line = trim(line.substr(first.size()));
+      return first;
+    };
+    const bool long_line = line.size() > kMostOfHostLine;  // refused below, with its number
+    lines += long_line ? line : word();
+    if (const std::string_view slots = long_line ? "" : word(); !slots.empty())
+      lines.append(" slots=").append(slots);
     lines += '\n';
   }
   Result<HostList> hosts = hosts_from_text(lines, path, "SGE host file " + path);

@@ -55,8 +55,9 @@ EnvSnapshot as_component(const EnvSnapshot& env, int group) {
 Error which_component(const EnvSnapshot& env, int size, const std::string& wrong) {
   std::string names;
   for (int group = 0; group < size; ++group)
-    names += fmt::format("{}{} ({})", group > 0 ? ", " : "", group,
-                         env.get(of_group("SLURM_JOB_NODELIST", group), "nodes unknown"));
+    names += fmt::format(
+        "{}{} ({})", group > 0 ? ", " : "", group,
+        shown(env.get(of_group("SLURM_JOB_NODELIST", group), "nodes unknown"), kMostShown));
   return Error{
       ErrorKind::usage,
       fmt::format("{}this Slurm job is heterogeneous, with components {}; a launch has the "
@@ -160,14 +161,10 @@ Result<HostList> slurm_hosts(const EnvSnapshot& whole, const Request& request, c
   const std::string job = whole.get("SLURM_JOB_ID");
   const std::string list = env.get("SLURM_JOB_NODELIST", env.get("SLURM_NODELIST"));
   if (trim(list).empty()) return no_list(name, job, env.has("SLURM_JOB_NODELIST"));
-  Result<HostNames> names = expand_hostlist(list);
+  Result<HostNames> names = hosts_from_list(list);
   if (!names)
     return Error{ErrorKind::unsupported, fmt::format("{}: {}", name, names.error().message),
                  kAskForHosts};
-  for (const std::string& host : names->samples())
-    if (const auto strange = strange_in_host(host))
-      return Error{ErrorKind::unsupported,
-                   fmt::format("{}=\"{}\": {}", name, list.substr(0, 200), *strange), kAskForHosts};
   HostList hosts = hosts_from_names(
       std::move(*names),
       *group < 0

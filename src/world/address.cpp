@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "hpclaunch/hosts.h"
+#include "hpclaunch/late.h"
 #include "hpclaunch/sys.h"
+#include "hpclaunch/text.h"
 #include "world/site.h"
 
 namespace hpclaunch::job {
@@ -41,6 +43,10 @@ class Check {
   bool text() {
     const std::string again = fmt::format("unset MASTER_ADDR; rank 0 runs on {}", first_);
     if (name_.empty()) return add("address-empty", Severity::error, "MASTER_ADDR is empty", again);
+    if (const auto strange = strange_in_host(name_); strange && !has_late(name_))
+      return add("address-invalid", Severity::error,
+                 fmt::format("MASTER_ADDR \"{}\" is not a host: {}", shown(name_), *strange),
+                 "--master-addr HOST with a host name or an address");
     if (plan_.nodes() < 2) return true;
     if (is_loopback_name(name_)) return loopback(name_);
     if (is_link_local(name_))

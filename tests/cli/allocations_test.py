@@ -158,6 +158,17 @@ class Others(Job):
         self.assertEqual((plan["hosts"], self.ranks_on(plan)), (["s1.site", "s2.site"], [2, 3]))
         self.assertEqual(self.plan("-n", "1", env=self.env(JOB_ID="5"), launcher="local")["hosts"], [HOST])
 
+    def test_what_is_not_a_host_is_refused_with_file_and_line(self):
+        name, line = "n1\n%s\n" % ("a" * 800000), "n1\n%s 4\n" % ("b" * 50000000)
+        for text, says in ((name, "a line of 800000 bytes (at most 4096)"), (line, "a line of 50000002 bytes"), ("n1\n%s\n" % ("a" * 300), "a name of 300 bytes"),
+                           ("n1\n%s.org\n" % ("a" * 64), "a label of 64 bytes (at most 63)")):
+            path = self.file("nodes", text)
+            for words, env in ((["--hostfile", path], {}), ([], {"PBS_JOBID": "1.server", "PBS_NODEFILE": path}), ([], {"JOB_ID": "5", "PE_HOSTFILE": path}),
+                               ([], {"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": path}), ([], {"COBALT_JOBID": "5", "COBALT_NODEFILE": path})):
+                with self.subTest(says=says, env=env):
+                    done = self.no_plan(*words, env=self.env(**env), says=[says, path + ":2", "try: write one host per line"])
+                    self.assertLess(len(done.err), 1000)
+
     def test_rules_can_ask_for_each_scheduler(self):
         rule = {"id": "r", "why": "so", "when": {"in_job": "yes"}, "default": {"WHO": "${scheduler} ${job_id}"}}
         profile = self.file("site.json", json.dumps({"schema": 1, "name": "site", "doc": "x", "rules": [rule]}))

@@ -294,6 +294,10 @@ class Address(Outside):
     def test_one_node(self):
         words = ("-n", "2", "--oversubscribe")
         self.all_of("", *words, rule="address-empty")
+        for address in ("a" * 300, "n1..org", "n1:29500", "10.0.0.300", "http://n1", "a" * 100000):
+            with self.subTest(address[:20]):
+                self.all_of(address, *words, rule="address-invalid")
+        self.has(hpclaunch("plan", *words, "--master-addr", "n1 n2", "--", "/bin/true", env=self.env()), "address-invalid", 'MASTER_ADDR "n1 n2"')
         self.all_of("192.0.2.1", *words, rule="address-elsewhere")
         self.all_of("no-such-host.invalid", *words, rule="address-unknown")
         for address in ("127.0.0.1", "localhost", HOST):

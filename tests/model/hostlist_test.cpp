@@ -97,6 +97,15 @@ TEST_CASE("a list of hosts that means nothing is refused with the piece", "[job]
     CHECK_FALSE(expanded.error().hint.empty());
   }
   CHECK(expand_hostlist("n[" + std::string(100'000, '1') + "]").error().message.size() < 300);
+  const std::string head(253, 'n');
+  for (const std::string& list :
+       {head + "n", "ok," + head + "[0-9]", "[1]" + head, "a[0-9]" + head + "[0-999]",
+        head.substr(5) + "[1-100000]", std::string(800'000, 'n') + "[0-999]x[0-999]"}) {
+    INFO(list.substr(0, 300));
+    CHECK_THAT(hosts(list), ContainsSubstring("bytes (at most 253)"));
+    CHECK(hosts(list).size() < 300);
+  }
+  CHECK(expand_hostlist(head + "," + head.substr(5) + "[1-10000]")->size() == 10'001);
 }
 
 TEST_CASE("long lists of hosts", "[job][hostlist]") {

@@ -30,9 +30,10 @@ TEST_CASE("host files: the limits of Open MPI", "[hosts]") {
 
 TEST_CASE("a bad host file is refused with file and line", "[job]") {
   const std::pair<const char*, int> cases[] = {
-      {"n1\nn2:0\n", 2}, {"n1:x", 1},  {"n[1-4]", 1},  {"a,b", 1}, {"n1 4", 1},
-      {"n1 slots=", 1},  {":4", 1},    {"n1:4097", 1}, {"", 0},    {"# none\n", 0},
-      {"-x\n", 1},       {"n\xff", 1}, {"me@n1", 1},   {"^n1", 1}, {"\xef\xbb\xbfn1\n", 1}};
+      {"n1\nn2:0\n", 2},     {"n1:x", 1},     {"n[1-4]", 1},   {"a,b", 1}, {"n1 4", 1},
+      {"n1 slots=", 1},      {":4", 1},       {"n1:4097", 1},  {"", 0},    {"# none\n", 0},
+      {"-x\n", 1},           {"n\xff", 1},    {"me@n1", 1},    {"^n1", 1}, {"\xef\xbb\xbfn1\n", 1},
+      {"n1\n10.0.0.300", 2}, {"n1:2:3\n", 1}, {"n1%eth0\n", 1}};
   for (const auto& [text, line] : cases) {
     INFO(text);
     const auto hosts = parse_host_file(text, "hosts.txt");
@@ -57,6 +58,82 @@ TEST_CASE("a file that is no text is refused in words that can be read", "[job]"
     CHECK(escape.error().message.find('\x1b') == std::string::npos);
   }
   CHECK(parse_host_file("fe80::1%eth0\na_b-c.d.\n", "h")->names.size() == 2);
+}
+
+TEST_CASE("hosts are names by RFC 1035 or addresses", "[hosts]") {
+  const std::string label(63, 'a');
+  const std::string longest = label + "." + label + "." + label + "." + std::string(61, 'b');
+  for (const std::string& good :
+       {std::string("n1"), std::string("x1000c0s0b0n0.hsn.cm.site.org"),
+        std::string("gpu_a-1.site."), std::string("1"), std::string("3com.net"), label, longest,
+        longest + ".", std::string("10.0.0.255"), std::string("::"), std::string("::1"),
+        std::string("fe80::1%eth0"), std::string("2001:DB8:0:0:1:2:3:4"), std::string("1::"),
+        std::string("::ffff:10.0.0.1"), std::string("1:2:3:4:5:6:10.0.0.1")}) {
+    INFO(good);
+    CHECK_FALSE(strange_in_host(good));
+  }
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "no host name"},
+      {std::string(800'000, 'a'), "a name of 800000 bytes (at most 253)"},
+      {longest + "b", "a name of 254 bytes (at most 253)"},
+      {longest + "b.", "a name of 255 bytes"},
+      {label + "a.org", "a label of 64 bytes (at most 63)"},
+      {"n." + label + "a", "a label of 64 bytes"},
+      {"n1..org", "an empty label"},
+      {".n1", "an empty label"},
+      {".", "an empty label"},
+      {"10.0.0.256", "not an IPv4 address"},
+      {"10.0.0", "not an IPv4 address"},
+      {"10.0.0.1.2", "not an IPv4 address"},
+      {"10.0.0.0001", "not an IPv4 address"},
+      {"a,b", "a list"},
+      {"n[1-2]", "a list"},
+      {"-n1", "a character"},
+      {"n1%eth0", "a character"},
+      {"n1:4", "a character"},
+      {"n 1", "a character"},
+      {"1:2:3:4:5:6:7", "a character"},
+      {"1:2:3:4:5:6:7:8:9", "a character"},
+      {"1:2:3:4:5:6:7::8", "a character"},
+      {"1::2::3", "a character"},
+      {":::1", "a character"},
+      {"12345::", "a character"},
+      {"g::1", "a character"},
+      {"10.0.0.1::", "a character"},
+      {"fe80::1%", "a character"},
+      {"fe80::1%a b", "a character"}};
+  for (const auto& [bad, why] : cases) {
+    INFO(bad.substr(0, 300));
+    CHECK_THAT(strange_in_host(bad).value_or("a host"), ContainsSubstring(why));
+  }
+}
+
+TEST_CASE("host files above a limit are refused with their line", "[hosts]") {
+  const std::pair<std::string, const char*> cases[] = {
+      {"n1\n" + std::string(800, 'a') + "\n", "a name of 800 bytes"},
+      {"n1\n" + std::string(70, 'a') + ":4\n", "a label of 70 bytes"},
+      {"n1\n" + std::string(50'000'000, 'a') + "\nn3\n", "a line of 50000000 bytes (at most 4096)"},
+      {"n1\nn2" + std::string(50'000'000, ' ') + "slots=4\n", "a line of 50000009 bytes"},
+      {"n1\n" + std::string(4096, ':') + "\n", "a name of 4096 bytes"}};
+  for (const auto& [text, why] : cases) {
+    const auto hosts = parse_host_file(text, "hosts.txt");
+    REQUIRE_FALSE(hosts);
+    CHECK_THAT(hosts.error().message, ContainsSubstring(why));
+    CHECK(hosts.error().message.size() < 400);
+    REQUIRE(hosts.error().where);
+    CHECK(hosts.error().where->line == 2);
+  }
+  const std::string blank(60'000'000, '\n');
+  const auto lines = parse_host_file("n1\n" + blank, "hosts.txt");
+  REQUIRE_FALSE(lines);
+  CHECK(lines.error().message == "host file: 60000001 lines (at most 4000000)");
+  std::string many;
+  for (int i = 0; i <= 1'000'000; ++i) many += "n" + std::to_string(i) + "\n";
+  const auto hosts = parse_host_file(many, "hosts.txt");
+  REQUIRE_FALSE(hosts);
+  CHECK(hosts.error().message == "host file: 1000001 hosts (at most 1000000)");
+  const std::string comment = "n1 slots=4 # " + std::string(100'000, 'x') + "\n\n  \nn2\n";
+  CHECK(*parse_host_file(comment, "h") == HostFile{{"n1", "n2"}, {4, 0}});
 }
 
 TEST_CASE("a host file of a hundred thousand lines, in any order", "[job]") {

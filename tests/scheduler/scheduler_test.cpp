@@ -189,7 +189,34 @@ TEST_CASE("hosts and slots, one list each", "[scheduler]") {
   REQUIRE(sge);
   CHECK(sge->slots == std::vector<int>{4, 4});
   CHECK(sge->slots_are_cores);
+  const auto sge_error = [](const std::string& text) { return hosts_of("sge", {}, text).error(); };
+  CHECK(sge_error("n1 4 q\nn2:x 4 q\n").where->line == 2);
+  CHECK_THAT(sge_error("n1 4 q\nn2 " + std::string(50'000'000, 'x') + "\n").message,
+             ContainsSubstring("a line of 50000003 bytes"));
+  CHECK_THAT(sge_error("n1\t4\tq\nn2 4" + std::string(5'000, '\t') + "q\n").message,
+             ContainsSubstring("a line of 5005 bytes"));
+  REQUIRE(hosts_of("sge", {}, "n1\t4\tq\n\nn2  4\tq\n"));
+  CHECK(hosts_of("sge", {}, "n1\t4\tq\n\nn2  4\tq\n")->slots == std::vector<int>{4, 4});
+  const std::string label(64, 'n');
+  for (const char* job : {"SLURM_JOB_NODELIST", "SLURM_NODELIST"})
+    CHECK_THAT(hosts_of("slurm", {"SLURM_JOB_ID=7", job + ("=ok," + label)}).error().message,
+               ContainsSubstring("is not a host name: a label of 64 bytes"));
+  for (const char* variable : {"LSB_MCPU_HOSTS=h1 4 ", "LSB_HOSTS=h1 "}) {
+    const auto hosts =
+        hosts_of("lsf", {"LSB_JOBID=5", variable + label + (variable[4] == 'M' ? " 4" : "")});
+    REQUIRE_FALSE(hosts);
+    CHECK_THAT(hosts.error().message, ContainsSubstring("a label of 64 bytes"));
+  }
   REQUIRE(hosts_of("flux", {}, "n[3-4]\n"));
+  const auto flux_error = [](const std::string& nodes) {
+    return hosts_of("flux", {}, R"({"execution":{"nodelist":[)" + nodes + R"(],"R_lite":[]}})")
+        .error()
+        .message;
+  };
+  CHECK_THAT(flux_error(""), ContainsSubstring("no node is up"));
+  CHECK_THAT(flux_error("\"n[0-999999999]\""), ContainsSubstring("more than 1000000 hosts"));
+  CHECK_THAT(flux_error("\"" + label + "\""), ContainsSubstring("a label of 64 bytes"));
+  CHECK(hosts_of("flux", {}, "{" + std::string(1'000'000, 'x')).error().message.size() < 400);
   CHECK_FALSE(hosts_of("flux", {}, "flux-hostlist: ERROR: no"));
   CHECK_FALSE(hosts_of("slurm", {"SLURM_JOB_ID=7"}));
 }
