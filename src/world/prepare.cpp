@@ -29,7 +29,13 @@ namespace {
 
 Result<std::string> find_shim(const World& world) {
   const std::string& bin = world.installation;  // links resolved: its parent is the prefix
-  if (bin.empty()) return std::string("hpclaunch-shim");
+  if (bin.empty() && world.made_up()) return std::string("hpclaunch-shim");
+  if (bin.empty())
+    return Error{
+        ErrorKind::system,
+        fmt::format("cannot read /proc/self/exe: /proc {}",
+                    world.has("/proc/self") ? "does not show this process" : "is not mounted"),
+        "mount -t proc proc /proc as root; in a container, start it with /proc"};
   const std::string shim = bin.substr(0, bin.rfind('/')) + "/libexec/hpclaunch/hpclaunch-shim";
   if (world.is_program(shim)) return shim;
   return Error{ErrorKind::system, fmt::format("incomplete installation: \"{}\" is missing", shim),
