@@ -100,14 +100,6 @@ int open_private(const std::string& name);
 int hold_file(const std::string& path, std::string_view text);
 /// Texts of the files in a directory that are held; the others, which dead processes left, are removed.
 std::vector<std::string> held_files(const std::string& folder);
-/// A folder of this process alone: "/tmp/hpclaunch-stage-n1-x7Tq2a".
-struct HeldFolder {
-  std::string path;
-  int lock = -1;  ///< until closed the folder counts; -1: the file system has no locks
-};
-/// Makes "PARENT/KIND-HOST-XXXXXX", mode 700, and removes those of this kind that processes of this user have left: on
-/// this host where their lock is free, else, and without a lock, after two days. Errors: `system`.
-Result<HeldFolder> hold_folder(const std::string& parent, const std::string& kind);
 /// Waits until no other process has its turn at `path`, at most `seconds`; -1: it had none.
 int take_turn(const std::string& path, double seconds);
 void end_turn(int fd);

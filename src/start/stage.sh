@@ -2,8 +2,7 @@
 # that no launcher stops the other nodes:   hpclaunch-stage RANK done|reused|failed STEP WORDS
 #
 #   BASE/hpclaunch-UID/          mode 700; flock on it serialises all that changes names in it
-#     tmp-KEY/                   what a broadcast of one launch brings; never used by another one
-#     part-KEY.RANK/             the same of one step, which holds a flock on it while it lives
+#     tmp-KEY/ tmp-KEY.RANK/     of one launch; never used by another one
 #     ID/                        the environment; complete only with the stamp in it, which comes last
 #     ID.use/KEY.RANK            one file per launch and node that uses it; the last one to go removes ID
 #
@@ -17,11 +16,10 @@ LC_ALL=C PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
 export LC_ALL PATH
 umask 077
 rank=${RANK:-0} step=$action half=
-here=$(uname -n | cut -d . -f 1 | tr '[:upper:]' '[:lower:]')
 folder=$base/hpclaunch-$(id -u)
 place=$folder/$id
 env=$place${root:+/$root}
-mine=$folder/part-$key.$rank
+mine=$folder/tmp-$key.$rank
 shared=$folder/tmp-$key
 
 # What is half-made goes: $half is set only under the lock.
@@ -37,7 +35,7 @@ fail() {
   clean
   answer failed "$step" "$(printf '%s' "$*" | tail -n 4 | tr '\n\t' '  ' | cut -c 1-300)"
 }
-try() { words=$("$@" 2>&1 8<&-) || fail "$words"; }
+try() { words=$("$@" 2>&1) || fail "$words"; }
 make() {
   words=$(mkdir -m 700 "$1" 2>&1) && return
   [ -e "$1" ] || [ -L "$1" ] || fail "$words"
@@ -46,44 +44,24 @@ make() {
 }
 lock() {
   step=lock
-  [ -e /proc/self ] || fail "/proc is not mounted on this node"
   # Who finds it empty in the end removes it, perhaps just now.
   # shellcheck disable=SC3013 # dash, bash and busybox have it
   until make "$folder" && command exec 9<"$folder" && flock -w "$limit" 9 && [ "$folder" -ef /dev/fd/9 ]; do
     [ ! -d "$folder" ] || flock -w 0 "$folder" true || fail "another launch of this user has held $folder for $limit s"
   done
   step=$action
-  sweep
 }
 is_complete() { [ -O "$place" ] && [ ! -L "$place" ] && [ "$(cat "$place/.hpclaunch-stage" 2>/dev/null)" = "$stamp" ]; }
-# KEY begins with the host and the process of hpclaunch, a process of this user: here it can be asked whether that lives.
-remove_dead() {
-  for mark in "$1$here".*; do
-    owner=${mark#"$1$here."}
+# KEY begins with the host and the process of hpclaunch: here it can be asked whether that lives.
+forget_dead() {
+  for mark in "$place.use"/"$(uname -n | cut -d . -f 1)".*; do
+    owner=${mark#"$place.use/"}
+    owner=${owner#*.}
     owner=${owner%%.*}
     case $owner in '' | *[!0-9]*) continue ;; esac
-    kill -0 "$owner" 2>/dev/null || rm -rf "$mark"
+    [ -e "/proc/$owner" ] || rm -f "$mark"
   done
-}
-forget_dead() {
-  remove_dead "$place.use/"
   rmdir "$place.use" 2>/dev/null || :
-}
-# Under the lock: what launches that were killed have left. The lock is held wherever a copy without a stamp is made.
-sweep() {
-  remove_dead "$folder/tmp-"
-  for old in "$folder"/part-* "$folder"/env-*; do
-    { [ -d "$old" ] && [ ! -L "$old" ]; } || continue
-    case $old in
-      "$mine" | "$place" | *.use) ;;
-      "$folder"/env-*) [ -e "$old/.hpclaunch-stage" ] || rm -rf "$old" ;;
-      *) ! flock -n "$old" true || rm -rf "$old" ;;
-    esac
-  done
-}
-own() {
-  make "$mine"
-  if command exec 8<"$mine"; then flock -n 8; fi
 }
 use() {
   make "$place.use"
@@ -93,7 +71,7 @@ free_bytes() { df -Pk "$folder" | awk 'NR == 2 { printf "%.0f", $4 * 1024 }'; }
 begin() {
   [ -d "$base" ] || fail "$base is not a directory of this node"
   make "$folder"
-  find "$folder" -maxdepth 1 \( -name 'tmp-*' -o -name 'part-*' \) -mtime +0 -exec rm -rf {} + 2>/dev/null
+  find "$folder" -maxdepth 1 -name 'tmp-*' -mtime +0 -exec rm -rf {} + 2>/dev/null
   find "$folder" -maxdepth 2 -path '*.use/*' -mtime +7 -exec rm -f {} + 2>/dev/null
 }
 reuse() {
@@ -178,14 +156,14 @@ case $action in
     begin
     if ! is_complete; then
       lock
-      own
+      make "$mine"
       exec 9<&-
       [ "$method" != copy ] || copy_file
     fi
     lock
     forget_dead
     reuse
-    own
+    make "$mine"
     if [ -e "$place/.hpclaunch-stage" ] && [ -n "$(ls "$place.use" 2>/dev/null)" ]; then
       fail "$place has other content and is in use by another job ($(ls "$place.use" | head -n 1) in $place.use)"
     fi

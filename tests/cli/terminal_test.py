@@ -394,7 +394,7 @@ class Run(Test):
             text = until(master, lambda text: "killed 2 ranks" in text and text.endswith("\n"))
             self.assertTrue(text.endswith(end), text)
             self.assertNotIn("failed", text)
-            self.assertEqual(child.wait(LIMIT), 128 + signal.SIGKILL)
+            self.assertEqual(child.wait(LIMIT), 128 + signal.SIGINT)
             os.close(master)
 
 
