@@ -49,17 +49,32 @@ class Staging {
   }
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
-  ~Staging() {
-    std::error_code failed;
-    if (!own_.empty()) std::filesystem::remove_all(own_, failed);
-  }
+  ~Staging() { remove_own(); }
 
   int interrupted() const { return interrupted_; }
   void say(const std::string& line, bool last) const {
     if (lines_) lines_(line, last);
   }
 
+  // The archive is needed until the nodes have read it.
   Status in() {
+    Status done = to_nodes();
+    remove_own();
+    return done;
+  }
+
+  // Also after a failure, and without a message where a node does not answer any more.
+  void out() {
+    begun_at_ = sys::wall_clock();
+    end_ = begun_at_ + std::min<double>(kRemoveSeconds, stage_.seconds);
+    bool reused = false;
+    const Status removed = stage_.method == "copper" ? stop_copper() : on_nodes("remove", reused);
+    say("", false);
+    if (!removed) say(fmt::format("staging is not undone: {}", removed.error().message), true);
+  }
+
+ private:
+  Status to_nodes() {
     if (!stage_.copper.empty() && stage_.method == "copper") return start_copper();
     if (Status made = make_archive(); !made) return made;
     const bool broadcasts = stage_.method == "sbcast";
@@ -77,17 +92,6 @@ class Staging {
     return Done{};
   }
 
-  // Also after a failure, and without a message where a node does not answer any more.
-  void out() {
-    begun_at_ = sys::wall_clock();
-    end_ = begun_at_ + std::min<double>(kRemoveSeconds, stage_.seconds);
-    bool reused = false;
-    const Status removed = stage_.method == "copper" ? stop_copper() : on_nodes("remove", reused);
-    say("", false);
-    if (!removed) say(fmt::format("staging is not undone: {}", removed.error().message), true);
-  }
-
- private:
   double left() const { return std::max(1.0, end_ - sys::wall_clock()); }
   std::string nodes_text() const { return counted(prepared_.plan.nodes(), "node"); }
   std::string method_text() const {
@@ -193,16 +197,21 @@ class Staging {
     std::string parent = env.get("TMPDIR", "/tmp");
     if (stage_.method == "copy")
       parent = env.get("XDG_CACHE_HOME", env.get("HOME", "/tmp") + "/.cache") + "/hpclaunch";
-    std::error_code failed;
-    std::filesystem::create_directories(parent, failed);
-    std::string path = parent + "/stage-XXXXXX";
-    if (mkdtemp(path.data()) == nullptr)
-      return Error{ErrorKind::system, fmt::format("cannot create a directory in {}", parent),
+    Result<sys::HeldFolder> made = sys::hold_folder(parent, "hpclaunch-stage");
+    if (!made)
+      return Error{made.error().kind, made.error().message,
                    stage_.method == "copy"
                        ? "set XDG_CACHE_HOME to a directory that all nodes share"
                        : "set TMPDIR"};
-    own_ = path;
+    own_ = *std::move(made);
     return Done{};
+  }
+
+  void remove_own() {
+    std::error_code failed;
+    if (!own_.path.empty()) std::filesystem::remove_all(own_.path, failed);
+    if (own_.lock >= 0) close(own_.lock);
+    own_ = {};
   }
 
   // The file that is copied, its size and its stamp.
@@ -211,7 +220,7 @@ class Staging {
     archive_ = stage_.source;
     const EnvSnapshot plain({"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"});
     if (stage_.tree) {
-      archive_ = own_ + "/packed.tar";
+      archive_ = own_.path + "/packed.tar";
       const Result<std::string> packed =
           here("pack",
                {"/bin/sh", "-c", std::string("exec 2>&1; ") + kPack, "sh", stage_.source, archive_},
@@ -265,7 +274,7 @@ class Staging {
             stage_.root,
             stage_.old_prefix,
             stage_.keep ? "yes" : "no",
-            stage_.method == "copy" && action == "unpack" ? own_ : "",
+            stage_.method == "copy" && action == "unpack" ? own_.path : "",
             fmt::format("{}", kReaders),
             fmt::format("{:.0f}", std::max(1.0, left() * kOfLimit))};
   }
@@ -340,7 +349,7 @@ class Staging {
   double end_;
   double begun_at_ = sys::wall_clock();
   std::string key_;
-  std::string own_;
+  sys::HeldFolder own_;
   std::string archive_;
   std::string stamp_;
   std::string times_;

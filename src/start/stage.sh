@@ -2,7 +2,8 @@
 # that no launcher stops the other nodes:   hpclaunch-stage RANK done|reused|failed STEP WORDS
 #
 #   BASE/hpclaunch-UID/          mode 700; flock on it serialises all that changes names in it
-#     tmp-KEY/ tmp-KEY.RANK/     of one launch; never used by another one
+#     tmp-KEY/                   what a broadcast of one launch brings; never used by another one
+#     part-KEY.RANK/             the same of one step, which holds a flock on it while it lives
 #     ID/                        the environment; complete only with the stamp in it, which comes last
 #     ID.use/KEY.RANK            one file per launch and node that uses it; the last one to go removes ID
 #
@@ -16,10 +17,11 @@ LC_ALL=C PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
 export LC_ALL PATH
 umask 077
 rank=${RANK:-0} step=$action half=
+here=$(uname -n | cut -d . -f 1 | tr '[:upper:]' '[:lower:]')
 folder=$base/hpclaunch-$(id -u)
 place=$folder/$id
 env=$place${root:+/$root}
-mine=$folder/tmp-$key.$rank
+mine=$folder/part-$key.$rank
 shared=$folder/tmp-$key
 
 # What is half-made goes: $half is set only under the lock.
@@ -35,7 +37,7 @@ fail() {
   clean
   answer failed "$step" "$(printf '%s' "$*" | tail -n 4 | tr '\n\t' '  ' | cut -c 1-300)"
 }
-try() { words=$("$@" 2>&1) || fail "$words"; }
+try() { words=$("$@" 2>&1 8<&-) || fail "$words"; }
 make() {
   words=$(mkdir -m 700 "$1" 2>&1) && return
   [ -e "$1" ] || [ -L "$1" ] || fail "$words"
@@ -44,24 +46,44 @@ make() {
 }
 lock() {
   step=lock
+  [ -e /proc/self ] || fail "/proc is not mounted on this node"
   # Who finds it empty in the end removes it, perhaps just now.
   # shellcheck disable=SC3013 # dash, bash and busybox have it
   until make "$folder" && command exec 9<"$folder" && flock -w "$limit" 9 && [ "$folder" -ef /dev/fd/9 ]; do
     [ ! -d "$folder" ] || flock -w 0 "$folder" true || fail "another launch of this user has held $folder for $limit s"
   done
   step=$action
+  sweep
 }
 is_complete() { [ -O "$place" ] && [ ! -L "$place" ] && [ "$(cat "$place/.hpclaunch-stage" 2>/dev/null)" = "$stamp" ]; }
-# KEY begins with the host and the process of hpclaunch: here it can be asked whether that lives.
-forget_dead() {
-  for mark in "$place.use"/"$(uname -n | cut -d . -f 1)".*; do
-    owner=${mark#"$place.use/"}
-    owner=${owner#*.}
+# KEY begins with the host and the process of hpclaunch, a process of this user: here it can be asked whether that lives.
+remove_dead() {
+  for mark in "$1$here".*; do
+    owner=${mark#"$1$here."}
     owner=${owner%%.*}
     case $owner in '' | *[!0-9]*) continue ;; esac
-    [ -e "/proc/$owner" ] || rm -f "$mark"
+    kill -0 "$owner" 2>/dev/null || rm -rf "$mark"
   done
+}
+forget_dead() {
+  remove_dead "$place.use/"
   rmdir "$place.use" 2>/dev/null || :
+}
+# Under the lock: what launches that were killed have left. The lock is held wherever a copy without a stamp is made.
+sweep() {
+  remove_dead "$folder/tmp-"
+  for dead in "$folder"/part-* "$folder"/env-*; do
+    { [ -d "$dead" ] && [ ! -L "$dead" ]; } || continue
+    case $dead in
+      "$mine" | "$place" | *.use) ;;
+      "$folder"/env-*) [ -e "$dead/.hpclaunch-stage" ] || rm -rf "$dead" ;;
+      *) ! flock -n "$dead" true || rm -rf "$dead" ;;
+    esac
+  done
+}
+own() {
+  make "$mine"
+  if command exec 8<"$mine"; then flock -n 8; fi
 }
 use() {
   make "$place.use"
@@ -71,7 +93,7 @@ free_bytes() { df -Pk "$folder" | awk 'NR == 2 { printf "%.0f", $4 * 1024 }'; }
 begin() {
   [ -d "$base" ] || fail "$base is not a directory of this node"
   make "$folder"
-  find "$folder" -maxdepth 1 -name 'tmp-*' -mtime +0 -exec rm -rf {} + 2>/dev/null
+  find "$folder" -maxdepth 1 \( -name 'tmp-*' -o -name 'part-*' \) -mtime +0 -exec rm -rf {} + 2>/dev/null
   find "$folder" -maxdepth 2 -path '*.use/*' -mtime +7 -exec rm -f {} + 2>/dev/null
 }
 reuse() {
@@ -156,14 +178,14 @@ case $action in
     begin
     if ! is_complete; then
       lock
-      make "$mine"
+      own
       exec 9<&-
       [ "$method" != copy ] || copy_file
     fi
     lock
     forget_dead
     reuse
-    make "$mine"
+    own
     if [ -e "$place/.hpclaunch-stage" ] && [ -n "$(ls "$place.use" 2>/dev/null)" ]; then
       fail "$place has other content and is in use by another job ($(ls "$place.use" | head -n 1) in $place.use)"
     fi

@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
 #include "hpclaunch/events.h"
+#include "hpclaunch/hosts.h"
 #include "hpclaunch/sys.h"
 
 namespace hpclaunch::sys {
@@ -51,6 +54,43 @@ std::vector<std::string> held_files(const std::string& folder) {
     close(fd);
   }
   return texts;
+}
+
+namespace {
+
+constexpr std::size_t kChosen = 6;  // characters that mkdtemp(3) chooses
+constexpr double kOldSeconds = 2 * 86'400;
+constexpr const char* kLock = "/.lock";
+
+bool is_abandoned(const std::string& folder, bool of_this_host) {
+  struct stat info {};
+  if (lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
+    return false;
+  const int fd = of_this_host ? open_own(folder + kLock, O_RDWR) : -1;
+  if (fd < 0) return wall_clock() - static_cast<double>(info.st_mtime) > kOldSeconds;
+  const bool left = lock(fd);
+  close(fd);
+  return left;
+}
+
+}  // namespace
+
+Result<HeldFolder> hold_folder(const std::string& parent, const std::string& kind) {
+  const std::string own = fmt::format("{}-{}-", kind, short_host(host_name()));
+  std::error_code failed;
+  std::filesystem::create_directories(parent, failed);
+  const Result<std::vector<std::string>> names = list_directory(parent);
+  for (const std::string& name : names ? *names : std::vector<std::string>()) {
+    const std::string path = fmt::format("{}/{}", parent, name);
+    const bool of_this_host = name.starts_with(own) && name.size() == own.size() + kChosen;
+    if (name.starts_with(kind + "-") && is_abandoned(path, of_this_host))
+      std::filesystem::remove_all(path, failed);
+  }
+  HeldFolder folder{fmt::format("{}/{}{}", parent, own, std::string(kChosen, 'X'))};
+  if (mkdtemp(folder.path.data()) == nullptr)
+    return Error{ErrorKind::system, fmt::format("cannot create a directory in {}", parent)};
+  folder.lock = hold_file(folder.path + kLock, "");
+  return folder;
 }
 
 // The end of a turn closes the file, of which inotify tells; with a process that was killed the lock goes a moment after

@@ -3,6 +3,7 @@
 
 Two nodes are played by this one: they share the directory that each node has of its own elsewhere.
 """
+import fcntl
 import os
 import shutil
 import signal
@@ -68,7 +69,7 @@ class Stage(Test):
         """What is on the nodes and where archives are made."""
         shared = os.path.join(self.folder, "shared", "hpclaunch")
         found = os.listdir(self.place) if os.path.isdir(self.place) else []
-        return found + (os.listdir(shared) if os.path.isdir(shared) else []) + [n for n in os.listdir(self.folder) if n.startswith("stage-")]
+        return found + (os.listdir(shared) if os.path.isdir(shared) else []) + [n for n in os.listdir(self.folder) if n.startswith("hpclaunch-stage-")]
 
     def staged(self, done, ranks=2):
         prefixes = set(self.ok(done).out.split())
@@ -430,6 +431,65 @@ class Faults(Stage):
         done = hpclaunch(*self.words("--venv", venv, "--", "tool"), env=self.env())
         self.assertEqual(self.ok(done).out, "changed\n" * 2)
         self.assertFalse(os.path.exists(self.place))
+
+    def abandoned(self, path, days=0, lock=False):
+        os.makedirs(path)
+        with open(os.path.join(path, ".lock" if lock else "packed.tar"), "w") as file:
+            file.write("part")
+        if days:
+            os.utime(path, (time.time() - days * 86400,) * 2)
+        return path
+
+    def test_what_a_killed_launch_leaves_goes_with_the_next(self):
+        """Also where that stages another environment: the archive where all nodes read it, and the half copy on the node."""
+        mark = os.path.join(self.folder, "mark")
+        self.venv()
+        self.file("venv/bin/conda-unpack", "open(%r, 'w').close(); import time; time.sleep(600)\n" % mark, 0o755)
+        child = subprocess.Popen([support.HPCLAUNCH, *self.words("-n", "1", "--venv", self.folder + "/venv", "--", "/bin/true")], env=self.env(),
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.until(lambda: os.path.exists(mark))
+        child.kill()
+        child.wait(support.LIMIT)
+        archives = [name for name in self.left() if name.startswith("hpclaunch-stage-")]
+        self.assertEqual(os.listdir(os.path.join(self.folder, "shared", "hpclaunch", archives[0])).count("packed.tar"), 1)
+        self.assertTrue([name for name in self.left() if name.startswith("part-")])
+        self.staged(hpclaunch(*self.words("--venv", self.venv("other"), "--", "python", "-c", PREFIX), env=self.env()))
+        self.assertEqual(self.left(), [])
+
+    def test_the_archive_goes_when_the_nodes_have_it(self):
+        program = "import os; print(*os.listdir(%r))" % os.path.join(self.folder, "shared", "hpclaunch")
+        done = self.ok(hpclaunch(*self.words("-n", "1", "--venv", self.venv(), "--", "python", "-c", program), env=self.env()))
+        self.assertEqual(done.out, "\n")
+
+    def test_only_what_is_old_or_of_a_dead_process_goes(self):
+        here = os.uname().nodename.split(".")[0].lower()
+        shared = os.path.join(self.folder, "shared", "hpclaunch")
+        stays = [self.abandoned(shared + "/" + name, days, lock) for name, days, lock in
+                 (("hpclaunch-stage-%s-aaaaaa" % here, 0, False), ("hpclaunch-stage-%s-bbbbbb" % here, 3, True), ("hpclaunch-stage-n0-aaaaaa", 0, True),
+                  ("stage-data", 9, False), ("hpclaunch-stage", 9, False))]
+        goes = [self.abandoned(shared + "/" + name, days, lock) for name, days, lock in
+                (("hpclaunch-stage-%s-cccccc" % here, 0, True), ("hpclaunch-stage-%s-dddddd" % here, 3, False), ("hpclaunch-stage-n0-bbbbbb", 3, True))]
+        os.mkdir(self.place, 0o700)
+        on_node = os.path.join(self.place, "")
+        stays += [self.abandoned(on_node + "part-n0.1.2.0"), self.abandoned(on_node + "tmp-%s.%d.2" % (here, os.getpid())), self.abandoned(on_node + "tmp-n0.1.2"),
+                  self.abandoned(on_node + "env-1"), self.abandoned(on_node + "env-1.use")]
+        open(on_node + "env-1/.hpclaunch-stage", "w").close()
+        dead = subprocess.Popen(["/bin/true"])
+        dead.wait()
+        goes += [self.abandoned(on_node + "part-n0.1.3.0"), self.abandoned(on_node + "tmp-%s.%d.2" % (here, dead.pid)), self.abandoned(on_node + "env-2"),
+                 self.abandoned(on_node + "part-n0.1.4.0", 3)]
+        held = [os.open(stays[1] + "/.lock", os.O_RDWR), os.open(on_node + "part-n0.1.2.0", os.O_RDONLY)]
+        try:
+            for one in held:
+                fcntl.flock(one, fcntl.LOCK_EX)
+            link = os.path.join(shared, "hpclaunch-stage-%s-eeeeee" % here)
+            os.symlink(stays[3], link)
+            self.staged(hpclaunch(*self.words("--venv", self.venv(), "--", "python", "-c", PREFIX), env=self.env()))
+            self.assertEqual([path for path in stays + [link] if not os.path.exists(path)], [])
+            self.assertEqual([path for path in goes if os.path.exists(path)], [])
+        finally:
+            for one in held:
+                os.close(one)
 
     def test_a_signal_to_the_program(self):
         mark = os.path.join(self.folder, "mark")

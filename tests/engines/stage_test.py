@@ -44,7 +44,7 @@ class Stage(engines.Test):
         """Nothing of it is on a node, on this machine, or running."""
         for node in self.cluster.names:
             self.assertEqual(self.node(node, "sh", "-c", "ls -A %s 2>/dev/null" % FOLDER), "", node)
-        self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("stage-")], [])
+        self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("hpclaunch-stage-")], [])
         self.nothing_left()
 
     def staged(self, done):
