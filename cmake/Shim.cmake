@@ -14,7 +14,7 @@ find_program(HPCLAUNCH_MUSL_GCC musl-gcc DOC "GCC's wrapper for musl, builds the
 mark_as_advanced(HPCLAUNCH_MUSL_GCC)
 
 set(shim_folder ${PROJECT_SOURCE_DIR}/src/shim)
-file(GLOB shim_files CONFIGURE_DEPENDS ${shim_folder}/*)
+file(GLOB shim_files CONFIGURE_DEPENDS ${shim_folder}/* ${PROJECT_SOURCE_DIR}/src/shared/*)
 set(shim_flags -static -std=c++20 -Os -fno-exceptions -fno-rtti -fno-asynchronous-unwind-tables
     -ffunction-sections -fdata-sections -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wl,--gc-sections
     -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,--build-id=none -s -x c++)
