@@ -5,7 +5,8 @@
 
 namespace hpclaunch::shim {
 
-constexpr int kMaxEnvironment = 16384;  // entries handed to the program
+constexpr Text kChannel = "HPCLAUNCH_CHANNEL";  ///< where hpclaunch listens
+constexpr int kMaxEnvironment = 16384;          // entries handed to the program
 
 /// True when `entry` is "NAME=...".
 constexpr bool has_name(const char* entry, Text name) {
@@ -37,7 +38,7 @@ constexpr bool is_listed(const char* entry, Text names) {
 constexpr bool compose(char* const* old, const Task& task, char** out, int capacity) {
   int total = 0;
   for (; *old != nullptr; ++old) {
-    bool keep = !has_name(*old, "HPCLAUNCH_PLAN") && !has_name(*old, "HPCLAUNCH_RECORDS") &&
+    bool keep = !has_name(*old, "HPCLAUNCH_PLAN") && !has_name(*old, kChannel) &&
                 !is_listed(*old, task.absent);
     for (int i = 0; i < task.count && keep; ++i) {
       keep = !has_name(*old, {task.set[i], task.name_size[i]});

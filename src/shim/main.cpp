@@ -12,6 +12,7 @@
 
 namespace {
 
+using namespace hpclaunch;
 using namespace hpclaunch::shim;
 
 /// For a rank whose CPUs the plan could not know for each node. False: the rank stays as it is.
@@ -164,11 +165,29 @@ void find_place(char** environment, Plan& plan, Place& place) {
   }
 }
 
+constinit Channel line_to;  // hpclaunch
+
+void tell_the_end(int status, Text why) {
+  line_to.open(true);
+  line_to.tell_begun(own_pid());
+  channel::Ended end;
+  end.pid = own_pid();
+  end.status = static_cast<uint8_t>(status);
+  line_to.tell_ended(end, why);
+  while (line_to.on() && !line_to.released()) {
+    const long long ms = line_to.ms_left();
+    const timespec limit = {static_cast<long>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
+    pollfd wanted = {line_to.fd(), POLLIN, 0};
+    call(SYS_ppoll, &wanted, 1, ms < 0 ? nullptr : &limit, nullptr, 0);
+    line_to.turn([](int) {});
+  }
+}
+
 /// Stops when the launcher did not distribute the ranks as planned.
 void check_place(char** environment, const Plan& plan, Place& place) {
   const bool inside = locate(plan, place);
-  record_key = find(environment, "HPCLAUNCH_RECORDS");
-  if (inside && plan.stay != Stay::no && record_key.size > 0) recorded = &place;
+  if (inside && plan.stay != Stay::no) line_to.read(find(environment, kChannel), place);
+  if (line_to.planned()) tell_stop = tell_the_end;
   int local = 0;
   const Text value = find(environment, plan.local_name);
   const bool compared = plan.local_name.size > 0 && plan.verify != Verify::report;
@@ -333,7 +352,7 @@ void correct(Task& task, const Plan& plan, char** environment, char** out) {
     report(plan, place, task, argv, out, entry);
   }
   if (plan.stay != Stay::no) {
-    RankMonitor monitor(plan, place, recorded != nullptr, examines ? &examination : nullptr);
+    RankMonitor monitor(plan, place, line_to, examines ? &examination : nullptr);
     const Text times = find(environment, "HPCLAUNCH_START");
     if (times.size > 0) monitor.stamp_exec(times);
     if (!monitor.start()) monitor.run();  // in the child this falls through to the program

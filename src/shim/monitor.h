@@ -9,7 +9,10 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "channel.h"
 #include "examine.h"
+#include "tail.h"
+#include "tree.h"
 
 namespace hpclaunch::shim {
 
@@ -23,71 +26,14 @@ inline void die_with_parent(Stay stay) {
   if (call(SYS_getppid) != parent) leave(kFailed);
 }
 
-/// The last lines of what the program wrote.
-class Tail {
- public:
-  void add(Text text) {
-    for (int i = 0; i < text.size; ++i)
-      bytes_[static_cast<unsigned>(total_++) % kRoom] = text.at[i];
-  }
-  bool ends_line() const { return total_ == 0 || at(total_ - 1) == '\n'; }
-
-  /// Gives the last ten lines to `use`, the oldest first; from the last Python traceback on, with those that
-  /// led to it, where that is more. Of more than kMostLines the first and the last ones.
-  template <class Use>
-  void each(Use use) const {
-    static char bytes[kRoom];
-    int size = 0;
-    for (long long i = total_ > kRoom ? total_ - kRoom : 0; i < total_; ++i) bytes[size++] = at(i);
-    if (size == 0) return;
-    const Text all(bytes, bytes[size - 1] == '\n' ? size - 1 : size);
-    int count = 0;
-    int from = -1;
-    bool linked = false;  // the next traceback explains the one before it
-    Text line;
-    Text rest = all;
-    for (bool more = true; more; ++count) {
-      more = cut(rest, '\n', line);
-      if (has(line, "above exception")) linked = true;
-      if (!has(line, "Traceback (most recent call last)") && !has(line, "Fatal Python error"))
-        continue;
-      if (!linked) from = count;
-      linked = false;
-    }
-    if (from < 0 || from > count - kLines) from = count > kLines ? count - kLines : 0;
-    const bool whole = count - from <= kMostLines;
-    rest = all;
-    for (int i = 0; i < count; ++i) {
-      cut(rest, '\n', line);
-      if (!whole && i == from + kMostLines / 2) use(Text("..."));
-      if (i >= from && (whole || i < from + kMostLines / 2 || i >= count - kMostLines / 2))
-        use(line);
-    }
-  }
-
- private:
-  static constexpr int kRoom = 32768;
-  static constexpr int kLines = 10;
-  static constexpr int kMostLines = 100;
-
-  static constexpr bool has(Text line, Text part) {
-    for (int i = 0; i + part.size <= line.size; ++i)
-      if (Text(line.at + i, part.size) == part) return true;
-    return false;
-  }
-  char at(long long position) const { return bytes_[static_cast<unsigned>(position) % kRoom]; }
-  inline static char bytes_[kRoom];  // no page of it is touched before the program writes
-  long long total_ = 0;
-};
-
 constexpr int kForwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1,  SIGUSR2,
                               SIGALRM, SIGTERM, SIGCONT, SIGWINCH, SIGURG};
 
 class RankMonitor {
  public:
   /// `later`: of threads, while the program runs; nullptr for none.
-  RankMonitor(const Plan& plan, const Place& place, bool records, Examination* later)
-      : plan_(plan), place_(place), records_(records), later_(later) {}
+  RankMonitor(const Plan& plan, const Place& place, Channel& channel, Examination* later)
+      : plan_(plan), place_(place), channel_(channel), later_(later) {}
 
   /// Begins FOLDER/RANK with the times of now: monotonic, and UNIX time. The first output follows in it.
   void stamp_exec(Text folder) {
@@ -97,7 +43,7 @@ class RankMonitor {
     const long file = call(SYS_openat, AT_FDCWD, path.text().at, kFlags, 0600);
     timed_ = true;
     if (file < 0) return;
-    times_ = static_cast<int>(above_standard(file));
+    times_ = above_standard(file);
     Line line("host ");
     line.add(host_name());
     write_all(times_, line.add_bytes("\n").text());
@@ -124,7 +70,7 @@ class RankMonitor {
     if (result >= 0) result = child_ = fork();
     if (result < 0) not_forked(static_cast<int>(-result));
     if (child_ == 0) {
-      recorded = nullptr;  // the monitor records our end
+      tell_stop = nullptr;  // the monitor tells of our end
       call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
       if (call(SYS_getppid) != self) leave(kFailed);
       for (int i = 0; i < 2; ++i)
@@ -132,22 +78,26 @@ class RankMonitor {
       set_mask(before);
       return true;
     }
-    if (records_ && place_.local == 0) record(place_, child_).add(" begun").print();
     if (later_ != nullptr) later_->started(child_);
     for (const int from : from_) call(SYS_fcntl, from, F_SETFL, O_NONBLOCK);
-    keep_only_own_files();
+    channel_.open();
+    keep_files();
+    channel_.tell_begun(child_);
+    if (log_error_ != 0) lose_log(log_error_, "open", log_path_.text());
     return false;
   }
 
   [[noreturn]] void run() {
     siginfo_t end = {};
     while (!ended(end)) {
-      pollfd wanted[3] = {{from_[0], POLLIN, 0}, {from_[1], POLLIN, 0}, {signals_, POLLIN, 0}};
+      long long ms = -1;
+      const auto at_most = [&](long long limit) {
+        if (limit >= 0 && (ms < 0 || limit < ms)) ms = limit;
+      };
       const long left = until_time_limit_signal();
-      timespec limit = {left, 0};
-      const long long ms = later_ == nullptr ? -1 : later_->ms_left();
-      if (ms >= 0) limit = {static_cast<long>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
-      call(SYS_ppoll, wanted, 3, limit.tv_sec < 0 ? nullptr : &limit, nullptr, 0);
+      if (left >= 0) at_most(left * 1000);
+      if (later_ != nullptr) at_most(later_->ms_left());
+      wait(ms);
       forward_output();
       forward_signals();
       if (until_time_limit_signal() == 0) send_time_limit_signal();
@@ -160,56 +110,79 @@ class RankMonitor {
   }
 
  private:
+  /// `ms`: at most; -1 for as long as nothing happens.
+  void wait(long long ms) {
+    const long long left = channel_.ms_left();
+    if (left >= 0 && (ms < 0 || left < ms)) ms = left;
+    pollfd wanted[4] = {{from_[0], POLLIN, 0},
+                        {from_[1], POLLIN, 0},
+                        {signals_, POLLIN, 0},
+                        {channel_.fd(), POLLIN, 0}};
+    const timespec limit = {static_cast<long>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
+    call(SYS_ppoll, wanted, 4, ms < 0 ? nullptr : &limit, nullptr, 0);
+    channel_.turn([&](int signal) { deliver(signal); });
+    keep_files();
+  }
+
+  /// What hpclaunch sends.
+  void deliver(int signal) {
+    if (!alive_) return;
+    if (ends(signal) || signal == SIGKILL) sent_ = signal;
+    signal_tree(child_, signal);
+  }
+  static bool ends(int signal) {
+    return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+  }
+
   [[noreturn]] void not_forked(int error) {
     Line line = rank_line(place_);
     line.add("cannot start the rank monitor (errno ").add(error).add(")");
     stop(kFailed, line);
   }
 
-  /// 0, 1 or 2 may have been closed before. The descriptor or an error.
-  static long above_standard(long fd) {
-    if (fd < 0 || fd > kStderr) return fd;
-    const long above = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, kStderr + 1);
-    close(static_cast<int>(fd));
-    return above;
-  }
-
   static long open_pipe(int& from, int& into) {
     int ends[2];
     const long result = call(SYS_pipe2, ends, O_CLOEXEC);
     if (result < 0) return result;
-    from = static_cast<int>(above_standard(ends[0]));
-    into = static_cast<int>(above_standard(ends[1]));
+    from = above_standard(ends[0]);
+    into = above_standard(ends[1]);
     return from < into ? from : into;
   }
 
   /// PATH/rank-03.log, its number as wide as the last rank's.
   void open_log() {
-    constinit static Buffer<kMaxPath + 32> path;
     static char directory[kMaxPath];
     read_path(plan_.logs, directory);
     int width = 1;
     for (long long last = world_size(plan_) - 1; last >= 10; last /= 10) ++width;
-    path.add_bytes(directory).add("/rank-").add_digits(place_.rank, width).add(".log");
+    log_path_.add_bytes(directory).add("/rank-").add_digits(place_.rank, width).add(".log");
     constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
-    long file = call(SYS_openat, AT_FDCWD, path.text().at, kFlags, 0666);
+    const char* path = log_path_.text().at;
+    long file = call(SYS_openat, AT_FDCWD, path, kFlags, 0666);
     if (file == -ENOENT && call(SYS_mkdirat, AT_FDCWD, directory, 0777) == 0)
-      file = call(SYS_openat, AT_FDCWD, path.text().at, kFlags, 0666);
-    log_ = static_cast<int>(above_standard(file));
-    if (log_ < 0) lose_log(-log_, "open", path.text());
+      file = call(SYS_openat, AT_FDCWD, path, kFlags, 0666);
+    log_ = above_standard(file);
+    if (log_ < 0) log_error_ = -log_;  // told once there is a channel
   }
 
-  /// The program continues without it. Where records are read, hpclaunch prints the line.
+  /// The program continues without it. Where hpclaunch listens, it prints the line.
   void lose_log(int error, const char* cannot, Text path) {
     close(log_);
     log_ = -1;
-    if (records_) return record(place_, own_pid()).add(" log=").add(error).print();
+    if (channel_.on()) return channel_.tell_log(error);
     Line line = rank_line(place_);
     line.add("cannot ").add(cannot).add(" the log file ").add(path);
     line.add(" (errno ").add(error).add(")").print();
   }
 
-  /// A launcher sees from its end of a pipe or socket that the program has ended: no copies of ours.
+  /// A launcher sees from its end of a pipe or socket that the program has ended, and may kill all at once (Hydra, of a
+  /// program with MPI): copies of these keep it from that until hpclaunch has taken the end. Alone, we have none.
+  void keep_files() {
+    if (!channel_.on() && !only_own_) {
+      keep_only_own_files();
+      only_own_ = true;
+    }
+  }
   void keep_only_own_files() {
     close(0);
     if (from_[0] < 0 && later_ == nullptr) close(1);
@@ -271,13 +244,15 @@ class RankMonitor {
     while (call(SYS_read, signals_, &seen, sizeof seen) == static_cast<long>(sizeof seen)) {
       const int signal = static_cast<int>(seen.ssi_signo);
       if (signal == kOrphaned) kill_all();
+      const int sender = static_cast<int>(seen.ssi_pid);
+      if (signal == SIGCHLD || sender == own_pid()) continue;
       // The launcher signals the process group; a program may have left it, as timeout(1) does.
       const bool apart = alive_ && call(SYS_getpgid, child_) != call(SYS_getpgid, 0);
-      const bool ends =
-          signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
-      const bool own = static_cast<int>(seen.ssi_pid) == child_;  // "kill 0" in a script
-      if (ends && !own) sent_ = signal;
-      if (signal != SIGCHLD && apart) call(SYS_kill, child_, signal);
+      if (ends(signal) && sender != child_) {  // "kill 0" in a script
+        sent_ = signal;
+        channel_.tell_signalled(signal);
+      }
+      if (apart) call(SYS_kill, child_, signal);
     }
   }
 
@@ -311,11 +286,21 @@ class RankMonitor {
     leave(0);
   }
 
-  void write_records(const siginfo_t& end, bool failed) const {
-    if (failed)
-      tail_.each([&](Text text) { record(place_, child_).add(" tail=").add(text, true).print(); });
-    write_end(place_, child_, end.si_code == CLD_EXITED ? " exit=" : " signal=", end.si_status,
-              end.si_code == CLD_DUMPED, sent_);
+  /// To hpclaunch, which says when the launcher may know of it. True: it has said so.
+  bool told(const siginfo_t& end, bool failed) {
+    if (!channel_.planned()) return false;
+    channel::Ended told;
+    told.pid = child_;
+    told.by_signal = end.si_code != CLD_EXITED;
+    told.status = static_cast<uint8_t>(end.si_status);
+    told.core = end.si_code == CLD_DUMPED;
+    told.sent = static_cast<uint8_t>(sent_);
+    channel_.tell_ended(told, failed ? tail_.text() : Text());
+    while (channel_.on() && (!channel_.released() || channel_.is_needed())) {
+      wait(-1);
+      forward_signals();
+    }
+    return channel_.released();
   }
 
   /// A launcher ends ranks with the same signals as anybody else, but this process with them. Some signal one
@@ -330,7 +315,7 @@ class RankMonitor {
     forward_signals();
   }
 
-  /// Where no records are read. What ends ranks from outside needs no line.
+  /// Where hpclaunch does not listen. What ends ranks from outside needs no line.
   void print_end(const siginfo_t& end) const {
     const int status = end.si_status;
     const bool exited = end.si_code == CLD_EXITED;
@@ -349,14 +334,17 @@ class RankMonitor {
   [[noreturn]] void finish(const siginfo_t& end) {
     const bool exited = end.si_code == CLD_EXITED;
     const bool failed = !exited || end.si_status != 0;
-    if (!tail_.ends_line() && (failed || records_)) Line("").print();
-    if (records_ && failed) await_own_signal(end);
-    if (records_)
-      write_records(end, failed);
-    else if (failed && !timed_ && later_ == nullptr)  // the local launcher or verify reports it
+    if (failed && channel_.planned()) await_own_signal(end);
+    const bool heard = told(end, failed);
+    if (!heard && failed && !timed_ &&
+        later_ == nullptr) {  // the local launcher or verify reports it
+      if (!tail_.ends_line()) Line("").print();
       print_end(end);
-    // Where records are read, hpclaunch stops the other ranks, with a grace period.
-    if (failed && plan_.stay == Stay::kill && !records_) kill_all();
+    }
+    // Where it listens, hpclaunch stops the other ranks, with a grace period.
+    if (failed && plan_.stay == Stay::kill && !heard) kill_all();
+    // KILL of hpclaunch is for all that the program has started, but before this it would have ended us, too.
+    if (!exited && end.si_status == SIGKILL && sent_ == SIGKILL) kill_all();
     if (exited) leave(end.si_status);
     const rlimit no_core = {0, 0};
     call(SYS_prlimit64, 0, RLIMIT_CORE, &no_core, nullptr);
@@ -375,7 +363,7 @@ class RankMonitor {
 
   const Plan& plan_;
   const Place& place_;
-  bool records_;
+  Channel& channel_;
   Examination* later_;
   bool signal_sent_ = false;
   int sent_ = 0;       // the last one that ends programs
@@ -383,9 +371,12 @@ class RankMonitor {
   int child_ = -1;
   int from_[2] = {-1, -1};  // the program's stdout, where it has a log, and stderr
   int log_ = -1;
+  int log_error_ = 0;
+  constinit inline static Buffer<kMaxPath + 32> log_path_;
   bool timed_ = false;
   int times_ = -1;  // file of --profile-start, until the first output
   int signals_ = -1;
+  bool only_own_ = false;  // descriptors are open
   Tail tail_;
 };
 

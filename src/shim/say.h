@@ -1,5 +1,6 @@
 #pragma once
 // The shim's messages and records on stderr, and how it stops.
+#include <fcntl.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -96,6 +97,20 @@ inline int write_all(int to, Text bytes) {
   return 0;
 }
 
+/// 0, 1 or 2 may have been closed before. The descriptor or an error.
+inline int above_standard(long fd) {
+  if (fd < 0 || fd > kStderr) return static_cast<int>(fd);
+  const long above = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, kStderr + 1);
+  close(static_cast<int>(fd));
+  return static_cast<int>(above);
+}
+
+inline long long clock_ms() {
+  timespec now = {};
+  call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000LL + now.tv_nsec / 1'000'000;
+}
+
 /// As uname(2) has it; "?" when it does not answer.
 inline Text host_name() {
   static utsname host;
@@ -108,32 +123,8 @@ inline timespec wall_clock() {
   return now;
 }
 
-/// HPCLAUNCH_RECORDS, drawn by hpclaunch for this job: by it a record is known from what a program prints.
-/// The program's environment does not have it, so that a log of another job, a job inside this one or a rank
-/// that prints what it knows cannot end or excuse the job by accident. It keeps no secret from a program that
-/// reads /proc/PPID/environ on purpose.
-inline Text record_key = {};
-
-inline Line record(const Place& place, int pid) {
-  Line line("@hpclaunch ");
-  line.add(record_key).add(" rank=").add(place.rank).add(" node=").add(place.node);
-  return line.add(" host=").add(host_name()).add(" pid=").add(pid);
-}
-
-/// `how` is " exit=" or " signal="; `sent`: the last signal to end that came from outside, 0 for none.
-inline void write_end(const Place& place, int pid, const char* how, int status, bool core,
-                      int sent = 0) {
-  const timespec now = wall_clock();
-  Line line = record(place, pid);
-  line.add(" at=").add_time(now, 6);
-  line.add(how).add(status);
-  if (core) line.add(" core=1");
-  if (sent != 0) line.add(" sent=").add(sent);
-  line.print();
-}
-
-/// This rank, where hpclaunch reads a record of its end; nullptr: elsewhere.
-inline const Place* recorded = nullptr;
+/// Tells hpclaunch that the shim stops instead of the program, and why; nullptr: hpclaunch does not listen.
+inline void (*tell_stop)(int status, Text why) = nullptr;
 
 /// Many launchers kill all ranks as soon as one has failed. A rank that lets another one print the line
 /// therefore waits a little, so that the other one lives to print it.
@@ -145,10 +136,7 @@ constexpr timespec kSilentPause = {0, 200'000'000};
     speak = late;  // still alive: the fault was of this rank alone
   }
   if (speak) line.print();
-  if (recorded != nullptr) {
-    if (speak) record(*recorded, own_pid()).add(" tail=").add(line.text()).print();
-    write_end(*recorded, own_pid(), " exit=", status, false);
-  }
+  if (tell_stop != nullptr) tell_stop(status, speak ? line.text() : Text());
   leave(status);
 }
 

@@ -1,0 +1,26 @@
+#pragma once
+// The processes of one rank, where several ranks share a process group, as under srun.
+#include "threads.h"
+
+namespace hpclaunch::shim {
+
+/// Sends `signal` to the program and to what it has started and is in its process group. Where the kernel does not list
+/// children, to the program alone.
+inline void signal_tree(int program, int signal) {
+  constexpr int kMost = 4096;
+  static int queue[kMost];
+  const long group = call(SYS_getpgid, program);
+  int count = 0;
+  queue[count++] = program;
+  for (int i = 0; i < count; ++i)
+    each_name(process_path(queue[i], "task").text().at, [&](Text name) {
+      int thread = 0;
+      if (!is_number(name, thread)) return;
+      each_child(queue[i], thread, [&](int child) {
+        if (count < kMost && call(SYS_getpgid, child) == group) queue[count++] = child;
+      });
+    });
+  for (int i = 0; i < count; ++i) call(SYS_kill, queue[i], signal);
+}
+
+}  // namespace hpclaunch::shim
