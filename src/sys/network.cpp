@@ -196,7 +196,8 @@ std::vector<std::string> own_addresses() {
   const auto all = all_addresses();
   std::vector<std::string> found;
   for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next)
-    found.push_back(address_text(one->ifa_addr));
+    if (std::string text = address_text(one->ifa_addr); !text.empty())
+      found.push_back(std::move(text));
   return found;
 }
 
