@@ -93,12 +93,9 @@ bool ends_programs(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
-std::string forwarded_text(int signal, std::string_view at_stop) {
-  const bool other = !at_stop.empty() && ends_programs(signal);
+std::string forwarded_text(int signal) {
   if (signal == SIGPIPE) return "the reader of standard output has exited (SIGPIPE)";
-  if (signal == SIGINT)
-    return fmt::format("interrupted (Ctrl-C){}{}", other ? ": " : "", other ? at_stop : "");
-  if (other) return fmt::format("sent {} to the launcher: {}", signal_name(signal), at_stop);
+  if (signal == SIGINT) return "interrupted (Ctrl-C)";
   return fmt::format("sent {} to the ranks", signal_name(signal));
 }
 
@@ -112,14 +109,15 @@ std::string lost_log(const std::string& path, int error, std::string_view host) 
 }
 
 std::string failure_report(const Ending& ending, int ranks, int forwarded,
-                           std::string_view stopped_by, const std::string& log,
-                           std::string_view at_stop) {
+                           std::string_view stopped_by, const std::string& log) {
   const RankFailure& first = *ending.first;
   std::string text =
       fmt::format("hpclaunch: rank {}{}: host {}, pid {}, {}, {:.1f} s after start\n", first.rank,
-                  ranks == 1 || ending.node_first ? " failed" : " failed first", first.host,
-                  first.pid, cause(first), first.seconds);
-  if (forwarded != 0) text += fmt::format("hpclaunch: {}\n", forwarded_text(forwarded, at_stop));
+                  !ending.lost.empty() ? " failed after that"
+                  : ranks == 1         ? " failed"
+                                       : " failed first",
+                  first.host, first.pid, cause(first), first.seconds);
+  if (forwarded != 0) text += fmt::format("hpclaunch: {}\n", forwarded_text(forwarded));
   // The last lines of a single rank are right above; a signal from outside needs no evidence.
   const bool needs_lines = ranks > 1 && (forwarded == 0 || first.signal != forwarded);
   std::string last_lines;

@@ -49,15 +49,14 @@ std::string late_crash_text(const RankExit& end, const RankExit* first);
 /// the exit statuses of the ranks that lost their connection to it; then the lower rank.
 bool explains_better(const RankExit& later, const RankExit& first);
 
-/// "interrupted (Ctrl-C)", "sent SIGTERM to the ranks"; SIGPIPE: the reader of our output has exited. `at_stop`: TerminationPolicy::at_stop.
-std::string forwarded_text(int signal, std::string_view at_stop = {});
+/// "interrupted (Ctrl-C)", "sent SIGTERM to the ranks"; SIGPIPE: the reader of our output has exited.
+std::string forwarded_text(int signal);
 
 /// The report on stderr about ending.first: several lines, ending with a newline. `forwarded`: last
 /// signal that the ranks got from the user or before the time limit, 0 for none. `log`: the rank's log
 /// file, "" for none.
 std::string failure_report(const Ending& ending, int ranks, int forwarded,
-                           std::string_view stopped_by = "hpclaunch", const std::string& log = "",
-                           std::string_view at_stop = {});
+                           std::string_view stopped_by = "hpclaunch", const std::string& log = "");
 
 /// DIRECTORY/rank-03.log, its number as wide as the last rank's.
 std::string log_path(const std::string& directory, int rank, int ranks);
