@@ -34,7 +34,7 @@ inline constexpr long kNever = -1;
 /// What one turn of a loop waits for.
 class Wait {
  public:
-  static constexpr std::size_t kMost = 4;  ///< descriptors
+  static constexpr std::size_t kMost = 8;  ///< descriptors
   void on(int fd, short events = POLLIN);  ///< -1: nothing
   void until(long deadline);               ///< the nearest one counts; kNever: none
   void run();                              ///< a signal handler may end it early

@@ -100,6 +100,14 @@ int open_private(const std::string& name);
 int hold_file(const std::string& path, std::string_view text);
 /// Texts of the files in a directory that are held; the others, which dead processes left, are removed.
 std::vector<std::string> held_files(const std::string& folder);
+/// A folder of this process alone: "/tmp/hpclaunch-stage-n1-x7Tq2a".
+struct HeldFolder {
+  std::string path;
+  int lock = -1;  ///< until closed the folder counts; -1: the file system has no locks
+};
+/// Makes "PARENT/KIND-HOST-XXXXXX", mode 700, and removes those of this kind that processes of this user have left: on
+/// this host where their lock is free, else, and without a lock, after two days. Errors: `system`.
+Result<HeldFolder> hold_folder(const std::string& parent, const std::string& kind);
 /// Waits until no other process has its turn at `path`, at most `seconds`; -1: it had none.
 int take_turn(const std::string& path, double seconds);
 void end_turn(int fd);
@@ -186,7 +194,11 @@ struct SilentRanks {
   std::string host;
   std::string ranks;  ///< "8-15"
   int count = 0;
-  bool whole_node = false;  ///< all its ranks, after they had started
+  int node = 0;  ///< index in Hosts::names
+  double gone_at =
+      0;  ///< UNIX time at which their connection ended; 0: it did not, or there was none
+  bool connected = false;   ///< some rank of the node was
+  bool whole_node = false;  ///< gone, and nothing was heard of the node since
 };
 
 /// How a job went; --report writes it.
@@ -198,12 +210,13 @@ struct Ending {
   int failed = 0;                    ///< on their own, `first` included
   int ended = 0;                     ///< by hpclaunch or the launcher
   std::vector<SilentRanks> silent;   ///< in node order
-  bool node_first = false;           ///< a silent node failed before `first`
+  std::vector<SilentRanks> lost;     ///< of these what failed before `first`
   std::optional<int> launcher_exit;  ///< nullopt: local, or killed
   std::optional<int> launcher_signal;
   int passed_on = 0;  ///< last signal of the user that was forwarded; 0: none
   /// The user's first one that ends programs; SIGPIPE: the reader of our output has exited; 0: none.
   int interrupted_by = 0;
+  bool time_limit = false;  ///< that was the batch system at the end of the job's time
 };
 
 /// Starts the ranks of a one-node plan on this machine and stays until they, and everything that they
@@ -218,11 +231,21 @@ Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::st
 /// processes open. Both are created, and rank 0's file. Errors: `system` with the path.
 Result<std::string> claim_log_directory(const std::string& directory, int ranks);
 
+/// Where hpclaunch listens for the monitors of the ranks, and who else may end them.
+struct ChannelPlace {
+  std::vector<std::string>
+      addresses;  ///< numeric, the best first; of one alone it listens there only
+  int first_port = 0, last_port = 0;  ///< 0: any
+  std::vector<std::string>
+      batch_daemons;       ///< programs that signal all processes of a job: "slurmstepd"
+  double job_ends_at = 0;  ///< UNIX time; 0: unknown
+};
+
 /// Starts the launcher and stays beside it until it, and everything on this machine that it leaves, has
 /// ended; docs/reference/supervise.md. `argv` is its launch line with an absolute argv[0], `env` its environment.
 /// Supervision::termination says how it stops and forwards signals. Signals as run_local.
 /// Errors: `program_not_found`, `not_executable`, `system` when the launcher cannot be started.
 Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& argv,
-                              const EnvSnapshot& env);
+                              const EnvSnapshot& env, const ChannelPlace& place);
 
 }  // namespace hpclaunch::sys

@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <random>
 
 #include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
@@ -109,11 +108,6 @@ Error exec(const std::vector<std::string>& argv, const EnvSnapshot& env,
   sigprocmask(SIG_SETMASK, &held, nullptr);
   for (const int fd : keep) fcntl(fd, F_SETFD, FD_CLOEXEC);
   return exec_error(argv[0], why);
-}
-
-std::string draw_key() {
-  std::random_device chance;
-  return fmt::format("{:08x}{:08x}", chance(), chance());
 }
 
 void fill_standard_files() {

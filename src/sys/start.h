@@ -59,10 +59,7 @@ void fill_standard_files();
 inline constexpr std::initializer_list<int> kForwarded = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                                           SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
-/// The key of the records, for the shims of a launch that reads them.
-inline constexpr const char* kRecords = "HPCLAUNCH_RECORDS";
-
-/// 16 hexadecimal digits that no other job has.
-std::string draw_key();
+/// Where hpclaunch listens, for the shims of a launch that it supervises.
+inline constexpr const char* kChannel = "HPCLAUNCH_CHANNEL";
 
 }  // namespace hpclaunch::sys

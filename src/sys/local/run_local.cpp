@@ -105,7 +105,7 @@ Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string
   job.argv = plan.launch.command;
   job.argv.insert(job.argv.begin(), shim);
   // Both are of a launch around this one.
-  job.env = env.with({{"HPCLAUNCH_LOCAL_RANK", std::nullopt}, {kRecords, std::nullopt}}).entries();
+  job.env = env.with({{"HPCLAUNCH_LOCAL_RANK", std::nullopt}, {kChannel, std::nullopt}}).entries();
   const int ranks = plan.world_size();
   const bool with_logs = !plan.supervision.output.log_dir.empty();
   if (const Status status = raise_file_limit(ranks, with_logs, job.files); !status) {

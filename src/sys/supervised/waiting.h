@@ -1,8 +1,10 @@
 #pragma once
-// Nodes that do not start: for how long, and what to say about it.
+// Nodes that do not start and ranks that do not end: for how long, and what to say about it.
 #include <string>
 
+#include "hpclaunch/events.h"
 #include "hpclaunch/plan.h"
+#include "sys/verdict.h"
 
 namespace hpclaunch::sys::supervised {
 
@@ -15,15 +17,34 @@ long grace_of(const Plan& plan, bool some_started);
 /// After the first Ctrl-C.
 std::string stopping_text(const Plan& plan);
 
-struct Waiting {
-  const Plan& plan;
-  const std::string& program;  ///< of the launcher
-  std::string who;             ///< "ranks 0-3 on n1"
-  bool some_started = false;
+/// Says what it waits for, once.
+class Waiting {
+ public:
+  Waiting(const Plan& plan, const Verdict& verdict) : plan_(plan), verdict_(verdict) {}
 
-  /// What the batch system says of launches that wait, where it can be asked; `whole`: after who waits, and with what to do.
-  /// `said`: the launcher has printed messages; the batch system's answer counts as one.
-  std::string text(bool whole, bool& said) const;
+  /// `program`: of the launcher; `where`: we listen.
+  void start(const std::string& program, const std::string& where);
+  /// Lines for stderr, mostly "". `ending`: nothing is waited for any more.
+  std::string advance(long now, bool ending);
+  long deadline() const;
+  bool is_too_late() const { return too_late_; }  ///< no node has started in time
+  bool ranks_stay_too_long() const { return stay_too_long_; }
+
+ private:
+  std::string nodes(long now, bool ending);
+  std::string stayers(long now, bool ending);
+  std::string missing(bool whole) const;
+
+  const Plan& plan_;
+  const Verdict& verdict_;
+  std::string program_, where_;
+  int started_ = 0;           // ranks
+  long name_at_ = kNever;     // those that have not begun
+  long start_by_ = kNever;    // when it is too late for all
+  long first_ok_ = kNever;    // the first rank ended with 0
+  long stay_until_ = kNever;  // for those that stay
+  bool stay_said_ = false;
+  bool too_late_ = false, stay_too_long_ = false;
 };
 
 }  // namespace hpclaunch::sys::supervised
