@@ -212,13 +212,17 @@ struct Scheduler {
       {};  ///< file of the output where no option names it: "{name}.o{number}"
   std::string_view output_in = {};  ///< in a directory, which it takes for the output: "{id}.OU"
   bool forgets = false;  ///< may forget a job at its end: one that is followed prints its status
-  std::string_view killed = {};  ///< how it begins a line of the output about a job that it ended
-  std::string_view cancel = {};  ///< command, before the job id
+  std::string_view killed = {};   ///< how it begins a line of the output about a job that it ended
+  std::string_view cancel = {};   ///< command, before the job id
+  std::string_view requeue = {};  ///< command, before the job id: it waits again, and starts anew
   std::string_view first_host = {};  ///< shell command in a job's script: prints its first host
   /// With `submit` on PATH and one of these files (the first may be named by `configured_by`) this machine
   /// belongs to such a system.
   std::string_view configured_by = {};
   std::span<const std::string_view> configurations = {};
+  std::string_view daemon = {};  ///< process that signals all processes of a job: "slurmstepd"
+  /// Line of a configuration with the ports on which programs beside the ranks' may listen: "NAME=60001-63000".
+  std::string_view ports_setting = {};
   std::string_view inherited_prefix =
       {};  ///< its variables, harmful when inherited by another's job
   std::string_view inherited_why = {};

@@ -1,4 +1,4 @@
-// The table of batch systems, innermost first, and the one decision which of them this job belongs to.
+// The table of batch systems, innermost first.
 //
 // Sources: flux-environment(7), qsub(1B) of OpenPBS, sbatch(1), IBM Spectrum LSF "Environment variables
 // set for job execution", Cobalt's qsub(1), SGE's qsub(1) and sge_pe(5).
@@ -11,7 +11,6 @@
 #include "scheduler/rows.h"
 
 namespace hpclaunch {
-
 namespace {
 
 using Words = std::string_view;
@@ -171,6 +170,7 @@ constexpr Scheduler kSchedulers[] = {
      .forgets = true,
      .killed = "=>> PBS: job killed: ",
      .cancel = "qdel",
+     .requeue = "qrerun",
      .first_host = "head -n 1 \"$PBS_NODEFILE\"",
      .configured_by = "PBS_CONF_FILE",
      .configurations = kPbsConfigurations},
@@ -218,9 +218,12 @@ constexpr Scheduler kSchedulers[] = {
      .ask_queue = kSlurmQueue,
      .unknown_job = "Invalid job id",
      .cancel = "scancel",
+     .requeue = "scontrol requeue",
      .first_host = "scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1",
      .configured_by = "SLURM_CONF",
      .configurations = kSlurmConfigurations,
+     .daemon = "slurmstepd",
+     .ports_setting = "SrunPortRange",
      .inherited_prefix = "SLURM_",
      .inherited_why = "set by the Slurm job that submitted this job; mpiexec would start there"},
     {.name = "lsf",
@@ -311,89 +314,8 @@ constexpr Scheduler kSchedulers[] = {
      .first_host = "head -n 1 \"$PE_HOSTFILE\" | cut -d ' ' -f 1"},
 };
 
-bool is_set(const EnvSnapshot& env, std::string_view name) {
-  return !name.empty() && !env.get(name).empty();
-}
-
-bool recognised(const Scheduler& one, const EnvSnapshot& env) {
-  if (one.common_variable && !names_hosts(one, env)) return false;
-  return is_set(env, one.job_variable) ||
-         (!one.instance_variable.empty() && env.has(one.instance_variable));
-}
-
-// A nested system seldom says what its enclosing job grants on the node; then that job does.
-void add_grants(const Scheduler& one, const EnvSnapshot& env, BatchJob& job) {
-  if (const Result<std::vector<int>> counts = expand_tasks_per_node(env.get(one.cpus_variable));
-      job.cpus == 0 && counts && !counts->empty())
-    job.cpus = counts->front();
-  for (const char* name : one.device_lists) {
-    const Result<CpuSet> list = CpuSet::parse(env.get(name));
-    job.devices_listed = job.devices_listed || is_set(env, name);
-    if (job.devices == 0 && list) job.devices = static_cast<std::size_t>(list->count());
-  }
-  if (job.devices == 0)
-    job.devices = static_cast<std::size_t>(parse_natural(env.get(one.device_count)).value_or(0));
-}
-
 }  // namespace
 
 std::span<const Scheduler> schedulers() { return kSchedulers; }
-
-const Scheduler* find_scheduler(std::string_view name) {
-  for (const Scheduler& one : kSchedulers)
-    if (one.name == name) return &one;
-  return nullptr;
-}
-
-bool names_hosts(const Scheduler& scheduler, const EnvSnapshot& env) {
-  if (!scheduler.ask_hosts.empty()) return is_set(env, scheduler.instance_variable);
-  for (const std::string_view name : scheduler.hosts_variables)
-    if (is_set(env, name)) return true;
-  return is_set(env, scheduler.hosts_file);
-}
-
-std::map<std::string, std::string> set_by_batch(const BatchJob& job, const EnvSnapshot& env) {
-  std::map<std::string, std::string> found;
-  for (const Scheduler* system : {job.outer, job.scheduler}) {
-    if (system == nullptr) continue;
-    for (const OwnVariable& one : system->own_variables) {
-      const std::string* value = env.find(one.name);
-      if (value == nullptr || (!one.value.empty() && *value != one.value)) continue;
-      if (one.devices && job.devices > 0 && split(*value, ',').size() != job.devices) continue;
-      if (!one.same_as.empty() && *value != env.get(one.same_as)) continue;
-      if (!one.beside.empty() && std::ranges::none_of(split(one.beside, ' '),
-                                                      [&](auto name) { return is_set(env, name); }))
-        continue;
-      found[std::string(one.name)] =
-          one.same_as.empty() ? fmt::format("set by {}", system->title)
-                              : fmt::format("{} sets it to {}", system->title, one.same_as);
-    }
-  }
-  return found;
-}
-
-BatchJob find_batch(const EnvSnapshot& env) {
-  BatchJob job;
-  for (const bool with_hosts : {true, false})
-    for (const Scheduler& one : kSchedulers) {
-      if (!recognised(one, env) || names_hosts(one, env) != with_hosts) continue;
-      if (job.scheduler == nullptr)
-        job.scheduler = &one;
-      else if (job.scheduler->nested && job.outer == nullptr)
-        job.outer = &one;
-      else
-        job.inherited.push_back(&one);
-    }
-  if (job.scheduler == nullptr) return job;
-  const Scheduler& own = *job.scheduler;
-  job.id = env.get(own.job_variable, env.get(own.outer_variable, "0"));
-  if (const auto task = parse_natural(env.get(own.task_variable)); task && *task > 0)
-    job.id = fmt::format(fmt::runtime(own.task_form), job.id, *task);
-  job.key = is_set(env, own.instance_variable) ? env.get(own.instance_variable) : job.id;
-  if (const auto at = parse_natural(env.get(own.end_variable), 100'000'000'000)) job.ends_at = *at;
-  add_grants(own, env, job);
-  if (job.outer != nullptr) add_grants(*job.outer, env, job);
-  return job;
-}
 
 }  // namespace hpclaunch

@@ -1,5 +1,6 @@
 // The start of a prepared job, and of its attempts after a failure.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -60,7 +61,8 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
     plan.environment.wire = *std::move(wire);
   }
   const EnvSnapshot changed = launch_environment(plan, env);
-  if (plan.supervision.supervise) return sys::run_supervised(plan, line, changed);
+  if (plan.supervision.supervise)
+    return sys::run_supervised(plan, line, changed, channel_place(plan, changed));
   std::vector<int> keep;
   for (const int lock : {prepared.port_lock, prepared.launch_lock})
     if (lock >= 0) keep.push_back(lock);
@@ -89,6 +91,18 @@ bool past_signal(const TimeLimitSignal& signal) {
          sys::wall_clock() >= static_cast<double>(signal.at);
 }
 
+// The batch system may end us at once.
+void requeue(std::vector<std::string> command, const std::string& path, const StageLines& lines) {
+  constexpr double kSeconds = 30;
+  lines(fmt::format("at the job's time limit: {}", fmt::join(command, " ")), true);
+  Result<std::string> program = sys::find_program(command.front(), path);
+  if (program) command.front() = *program;
+  const Result<sys::Captured> done =
+      program ? sys::capture(command, kSeconds) : Result<sys::Captured>(program.error());
+  if (!done || done->status != 0)
+    lines(fmt::format("not requeued: {}", done ? done->complaint() : done.error().message), true);
+}
+
 // Each attempt gets its own entry, also where the next one cannot be planned.
 Result<sys::Ending> start_attempts(Prepared prepared, const StageLines& lines,
                                    std::vector<Attempt>& attempts) {
@@ -96,18 +110,22 @@ Result<sys::Ending> start_attempts(Prepared prepared, const StageLines& lines,
   while (true) {
     Result<sys::Ending> ending = start_at(prepared, lines);
     if (!ending) return ending.error();
-    attempts.push_back({prepared.argv, *ending, sys::wall_clock()});
+    attempts.push_back({prepared.argv, *ending, sys::wall_clock(), prepared.plan.hosts.names,
+                        prepared.plan.world_size()});
     const std::size_t made = attempts.size();
     if (most == 0 || ending->status == 0) return ending;
     if (const std::string fault = same_fault(attempts); !fault.empty()) lines(fault, true);
     if (static_cast<int>(made) > most || !can_restart(*ending) ||
         past_signal(prepared.plan.supervision.time_limit_signal) || sys::held_signal() != 0)
       return ending;
-    Result<Prepared> next = plan_restart(prepared, static_cast<int>(made));
+    const std::vector<int> lost = lost_nodes(*ending);
+    Result<Prepared> next = plan_restart(prepared, static_cast<int>(made), lost);
     if (!next) {
       lines(fmt::format("no restart: {}", next.error().message), true);
+      if (!next.error().hint.empty()) lines("try: " + next.error().hint, true);
       return ending;
     }
+    for (const int node : lost) lines(replacement_text(prepared.plan, next->plan, node), true);
     prepared = *std::move(next);
     lines(fmt::format("restart {} of {}, after {}", made, most, failure_text(*ending)), true);
   }
@@ -137,7 +155,13 @@ Result<NodeStep> node_step(const Prepared& prepared, std::vector<std::string> co
 Result<sys::Ending> start(const Prepared& prepared, const StageLines& lines,
                           std::vector<Attempt>& attempts) {
   const auto ranks = [&] { return start_attempts(prepared, lines, attempts); };
-  return prepared.stage.method.empty() ? ranks() : staged(prepared, lines, ranks);
+  Result<sys::Ending> ending =
+      prepared.stage.method.empty() ? ranks() : staged(prepared, lines, ranks);
+  const bool limit =
+      ending && (ending->time_limit || past_signal(prepared.plan.supervision.time_limit_signal));
+  if (limit && !prepared.requeue.empty())
+    requeue(prepared.requeue, prepared.env.get("PATH"), lines);
+  return ending;
 }
 
 }  // namespace hpclaunch::job
