@@ -24,7 +24,7 @@ Result<Argv> launch_line(const ContainerUse& container, const ChosenLauncher& la
                          const std::string& shim, Plan plan);
 
 /// The next attempt: with its number and, unless the user chose one, a new MASTER_PORT. Errors: as prepare.
-Result<Prepared> plan_restart(const Prepared& before, int restart);
+Result<Prepared> plan_restart(const Prepared& before, int restart, const std::vector<int>& lost);
 
 /// Runs what a row of the batch systems names, the program found on PATH. Errors: as sys::find_program and sys::capture.
 Result<sys::Captured> ask_batch_system(std::vector<std::string> question, const World& world);

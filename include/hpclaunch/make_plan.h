@@ -96,7 +96,9 @@ struct PlanInput {
   Rendezvous rendezvous;
   ProgramEnv program_env = {};                ///< by --agent and --for
   std::vector<std::string> agent_masks = {};  ///< the only ones that the program of --agent reads
-  int restart = 0;                            ///< attempts of this launch before
+  /// Nodes that were lost in attempts before: the step there may not have left the other ones yet.
+  std::string lost = {};
+  int restart = 0;  ///< attempts of this launch before
   std::shared_ptr<const Request> request =
       std::make_shared<Request>();  ///< what was typed; never null
   // What became of it here:

@@ -72,6 +72,7 @@ struct Prepared {
   std::string job;                     ///< as RunningLaunch::job
   int launch_lock = -1;                ///< see LaunchTurn::announce
   int max_restarts = 0;                ///< of the whole job
+  std::vector<std::string> requeue;    ///< command of --on-time-limit; empty: none
   std::shared_ptr<const Means> means;  ///< of `plan`, where another attempt may come after it
 };
 

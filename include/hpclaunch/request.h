@@ -71,6 +71,8 @@ struct Request {
   std::optional<int> ranks_per_node;
   std::string ranks_by;  ///< "gpu", "xpu", "cpu", "auto": ranks per node, as torchrun counts
   std::optional<int> least_nodes;  ///< with `nodes`: of these at least, else all that there are
+  std::string on_time_limit;       ///< "requeue"
+  std::optional<int> spares;       ///< nodes of the job kept back, for one that is lost
   std::optional<int> ranks_per_device;
   std::optional<int> devices_per_rank;  ///< 0: ranks get no device
   std::optional<int> cores_per_rank;

@@ -19,7 +19,8 @@ void declare_placement(Parser& parser, Request& request) {
   constexpr int kMostGroups = 127;
   parser.group("Placement", true);
   parser.number("-n,--ranks", request.ranks, "N", 1, kMost, "Total number of ranks");
-  parser.number("-N,--nodes", request.nodes, "N", 1, kMost, "Number of nodes: the first N hosts");
+  parser.range("-N,--nodes", request.least_nodes, request.nodes, "N|MIN:MAX", kMost,
+               "Number of nodes: the first N hosts");
   parser.number("--ppn,--ranks-per-node", request.ranks_per_node, "N", 1, kMost, "Ranks per node");
   parser.number("--ranks-per-device", request.ranks_per_device, "K", 1, kMostCores,
                 "Ranks per device, or per part of it under --device-mode");
@@ -98,18 +99,26 @@ void declare_launch(Parser& parser, Request& request) {
   parser.path("--log-dir", request.output.log_dir, "DIR", "Write one log file per rank to DIR");
   parser.seconds("--grace", request.output.grace_seconds,
                  "Seconds from SIGTERM to SIGKILL when ranks are stopped");
-  parser.number("--start-timeout", request.output.start_seconds, "SECONDS", 0, kMostSeconds,
-                "Time for every node to start; 0: no limit (600; 0 under srun)");
+  parser.number("--lost-after", request.output.lost_seconds, "SECONDS", 2, kMostSeconds,
+                "A node that is silent for so long is lost (30)");
+  parser.number("--end-timeout", request.output.end_seconds, "SECONDS", 1, kMostSeconds,
+                "End ranks that stay so long after one has ended with 0");
   parser.yes_no("--supervise", "--no-supervise", request.supervise,
                 "Monitor the job: first failure, exact status, fail fast",
                 "Replace hpclaunch with the launcher (exec)");
   parser.number("--max-restarts", request.max_restarts, "N", 0, kMostRestarts,
                 "Start all ranks again after a failure, up to N times");
+  parser.number("--spares", request.spares, "N", 1, kMostRestarts,
+                "Nodes kept back to replace lost ones at a restart");
   parser.path("--report", request.output.report, "FILE", "Write a JSON job report to FILE");
   parser.text("--signal", request.signal, "SIGNAL@SECONDS",
               "Signal every rank before the allocation ends, as in USR1@300");
+  parser.choice("--on-time-limit", request.on_time_limit, "WHAT", {"requeue"},
+                "Queue the job again when its time limit has ended it");
   parser.text("--ends-in", request.ends_in, "HH:MM:SS",
               "Time left for --signal, where no batch system reports it");
+  parser.number("--start-timeout", request.output.start_seconds, "SECONDS", 0, kMostSeconds,
+                "Time for every node to start; 0: no limit (600; 0 under srun)");
 }
 
 void declare_container(Parser& parser, ContainerRequest& container) {

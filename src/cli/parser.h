@@ -70,6 +70,9 @@ class Parser {
   void flag(const std::string& spec, bool& value, const std::string& help);
   void number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
               int low, int high, const std::string& help);
+  /// "4" is `most` alone; "2:4" both.
+  void range(const std::string& spec, std::optional<int>& least, std::optional<int>& most,
+             const std::string& value_name, int high, const std::string& help);
   void seconds(const std::string& spec, double& value, const std::string& help);  ///< 0 to a day
   /// A value that is empty, or an option of the command, is refused. `bare`: what the option without one means.
   void text(const std::string& spec, std::string& value, const std::string& value_name,

@@ -88,15 +88,25 @@ Count decide_per_node(const PlanInput& input, const Slots& slots, int nodes) {
 
 Result<Count> decide_nodes(const PlanInput& input) {
   const Request& typed = *input.request;
-  const int available = static_cast<int>(input.hosts.size());
+  const int all = static_cast<int>(input.hosts.size());
+  const int spares = typed.spares.value_or(0);
+  const int available = all - spares;
+  if (spares > 0 && typed.max_restarts.value_or(0) == 0)
+    return request_error("--spares has no use without restarts", "--max-restarts 1 with it");
+  if (available < 1)
+    return request_error(
+        fmt::format("--spares {} leaves no node of {} ({})", spares, all, input.hosts_why),
+        all > 1 ? fmt::format("--spares {}, or a larger job", all - 1)
+                : std::string("a job of more nodes, or omit --spares"));
   const int least = typed.least_nodes.value_or(typed.nodes.value_or(1));
   if (typed.least_nodes && least <= available)
     return Count{std::min(*typed.nodes, available), Layer::command_line,
-                 fmt::format("--nnodes {}:{}, {} available", least, *typed.nodes, available)};
+                 fmt::format("{} to {} nodes, {} available", least, *typed.nodes, available)};
   if (least > available)
-    return request_error(fmt::format("{} requested, {} available ({})", counted(least, "node"),
-                                     available, input.hosts_why),
-                         "name the nodes with --hostfile FILE, or request fewer");
+    return request_error(
+        fmt::format("{} requested, {} available ({}{})", counted(least, "node"), available,
+                    input.hosts_why, spares == 0 ? "" : fmt::format(", --spares {}", spares)),
+        "name the nodes with --hostfile FILE, or request fewer");
   if (typed.nodes) return Count{*typed.nodes, Layer::command_line, "--nodes"};
   if (typed.ranks && typed.ranks_per_node) {
     const int needed = divide_up(*typed.ranks, *typed.ranks_per_node);
@@ -109,7 +119,10 @@ Result<Count> decide_nodes(const PlanInput& input) {
   }
   if (typed.ranks && *typed.ranks < available)
     return Count{*typed.ranks, Layer::computed, "fewer ranks than nodes: one rank each"};
-  return Count{available, Layer::environment, input.hosts_why};
+  return Count{available, Layer::environment,
+               spares == 0
+                   ? input.hosts_why
+                   : fmt::format("{}, without {}", input.hosts_why, counted(spares, "spare"))};
 }
 
 // Ranks on each node: as in the allocation's list unless a count was typed, filled up

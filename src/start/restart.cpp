@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hpclaunch/events.h"
+#include "hpclaunch/text.h"
 #include "start/steps.h"
 
 namespace hpclaunch::job {
@@ -30,18 +31,35 @@ std::string place_of(const std::vector<std::string>& last_lines) {
 }  // namespace
 
 std::string failure_text(const sys::Ending& ending) {
-  const auto lost = std::ranges::find_if(ending.silent, &sys::SilentRanks::whole_node);
-  if (lost != ending.silent.end() && (ending.node_first || !ending.first))
-    return fmt::format("no exit status from the ranks on {}", lost->host);
+  if (!ending.lost.empty())
+    return fmt::format("{} {}",
+                       ending.lost[0].whole_node ? "lost node" : "no exit status from ranks on",
+                       ending.lost[0].host);
   const sys::RankFailure& first = *ending.first;
   return fmt::format("rank {} on {}: {}", first.rank, first.host,
                      first.signal != 0 ? fmt::format("killed by {}", sys::signal_name(first.signal))
                                        : fmt::format("exit status {}", first.exit_status));
 }
 
+std::vector<int> lost_nodes(const sys::Ending& ending) {
+  std::vector<int> nodes;
+  for (const sys::SilentRanks& lost : ending.lost)
+    if (lost.whole_node) nodes.push_back(lost.node);
+  return nodes;
+}
+
+std::string replacement_text(const Plan& before, const Plan& next, int node) {
+  const std::string name = before.hosts.names[static_cast<std::size_t>(node)];
+  if (next.nodes() < before.nodes())
+    return fmt::format("continuing with {}, without {}, whose connection ended",
+                       counted(next.nodes(), "node"), name);
+  return fmt::format("{} takes the place of {}, whose connection ended",
+                     next.hosts.names[static_cast<std::size_t>(node)], name);
+}
+
 bool can_restart(const sys::Ending& ending) {
   if (ending.interrupted_by != 0 || sys::ends_programs(ending.passed_on)) return false;
-  return ending.first || std::ranges::any_of(ending.silent, &sys::SilentRanks::whole_node);
+  return ending.first || !ending.lost.empty();
 }
 
 std::string same_fault(const std::vector<Attempt>& attempts) {

@@ -35,8 +35,17 @@ Result<ContainerUse> with_bind_targets(ContainerUse use);
 /// `not_executable`; `system` with the engine's message.
 Status try_container(const Prepared& prepared);
 
+/// Of the monitors of this plan's ranks; `env` is that of the launcher.
+sys::ChannelPlace channel_place(const Plan& plan, const EnvSnapshot& env);
+
 /// What another attempt needs: a rank or a node failed by itself, and nobody asked the job to end.
 bool can_restart(const sys::Ending& ending);
+
+/// Indices in Hosts::names of the nodes that no other attempt uses.
+std::vector<int> lost_nodes(const sys::Ending& ending);
+
+/// "n4 takes the place of n2, whose connection ended", or that there is a node less.
+std::string replacement_text(const Plan& before, const Plan& next, int node);
 
 /// "rank 3 on n1: exit status 1", of an ending that can_restart.
 std::string failure_text(const sys::Ending& ending);

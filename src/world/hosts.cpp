@@ -157,10 +157,11 @@ HostList invented_hosts(int nodes, HostNames known) {
 }
 
 int requested_nodes(const Request& request) {
-  if (request.nodes) return *request.nodes;
+  const int spares = request.spares.value_or(0);
+  if (request.nodes) return *request.nodes + spares;
   if (request.ranks && request.ranks_per_node)
-    return (*request.ranks + *request.ranks_per_node - 1) / *request.ranks_per_node;
-  return 1;
+    return (*request.ranks + *request.ranks_per_node - 1) / *request.ranks_per_node + spares;
+  return 1 + spares;
 }
 
 Result<HostList> find_hosts(const Request& request, const World& world, const BatchJob& batch) {

@@ -35,4 +35,15 @@ struct Means {
   int port_lock = -1;
 };
 
+/// The plan, its diagnostics, and its launch line.
+struct Made {
+  Plan plan;
+  ContainerUse container;
+  Argv argv;
+  Diagnostics diagnostics;
+};
+
+/// Errors: as make_plan, and of container and launch line.
+Result<Made> complete(const Means& means);
+
 }  // namespace hpclaunch::job

@@ -218,13 +218,7 @@ PictureMarks marks_of(const NodeModel* model) {
   return marks;
 }
 
-// The plan, its diagnostics, and its launch line.
-struct Made {
-  Plan plan;
-  ContainerUse container;
-  Argv argv;
-  Diagnostics diagnostics;
-};
+}  // namespace
 
 Result<Made> complete(const Means& means) {
   const PlanInput& input = means.input;
@@ -249,6 +243,24 @@ Result<Made> complete(const Means& means) {
   if (!argv) return argv.error();
   made.argv = *std::move(argv);
   return made;
+}
+
+namespace {
+
+// Of --on-time-limit requeue; outside of a job there is none.
+Result<std::vector<std::string>> requeue_command(const BatchJob& batch, Purpose purpose) {
+  if (batch.scheduler == nullptr && purpose == Purpose::show) return std::vector<std::string>();
+  if (batch.scheduler == nullptr || batch.scheduler->requeue.empty())
+    return Error{ErrorKind::usage,
+                 batch.scheduler == nullptr
+                     ? std::string("--on-time-limit requeue: this is no job of a batch system")
+                     : fmt::format("--on-time-limit requeue: {} has no command for it",
+                                   batch.scheduler->title),
+                 "omit it; in jobs of Slurm and PBS it works"};
+  std::vector<std::string> words;
+  for (const std::string_view word : split(batch.scheduler->requeue, ' ')) words.emplace_back(word);
+  words.push_back(batch.id);
+  return words;
 }
 
 // The same, and what it has in common with other launches; steps that have nothing in common run side by side.
@@ -357,6 +369,11 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
   prepared.stage = std::move(stage->stage);
   prepared.diagnostics = std::move(diagnostics);
   prepared.max_restarts = request.max_restarts.value_or(0);
+  if (!request.on_time_limit.empty()) {
+    Result<std::vector<std::string>> requeue = requeue_command(means->site.batch, purpose);
+    if (!requeue) return requeue.error();
+    prepared.requeue = *std::move(requeue);
+  }
   if (prepared.max_restarts > 0) prepared.means = means;
   return with_late(request, means->site, std::move(prepared));
 }
@@ -370,31 +387,6 @@ Request before_the_job(Request request) {
   request.stage = {};
   request.container = {};
   return request;
-}
-
-Result<Prepared> plan_restart(const Prepared& before, int restart) {
-  const auto means = std::make_shared<Means>(*before.means);
-  PlanInput& input = means->input;
-  input.restart = restart;
-  Diagnostics known;  // the user has read them
-  if (!input.request->master_port && input.env.find("MASTER_PORT") == nullptr) {
-    means->site.hosts.names = input.hosts;
-    // The old port is held until there is another.
-    Result<Meeting> meeting = choose_rendezvous(*input.request, *means->world, means->site, known);
-    if (!meeting) return meeting.error();
-    input.rendezvous = std::move(meeting->point);
-    if (means->port_lock >= 0) close(means->port_lock);
-    means->port_lock = meeting->port_lock;
-  }
-  Result<Made> made = complete(*means);
-  if (!made) return made.error();
-  Prepared next = before;
-  next.plan = std::move(made->plan);
-  next.container = std::move(made->container);
-  next.argv = std::move(made->argv);
-  next.port_lock = means->port_lock;
-  next.means = means;
-  return next;
 }
 
 }  // namespace hpclaunch::job

@@ -50,7 +50,7 @@ void keep_at(const std::vector<std::size_t>& places, std::vector<Item>& items) {
 
 // Nodes that the request needs; 0: not said.
 int nodes_needed(const Request& request) {
-  if (request.nodes) return *request.nodes;
+  if (request.nodes) return *request.nodes + request.spares.value_or(0);
   if (request.ranks && request.ranks_per_node)
     return (*request.ranks + *request.ranks_per_node - 1) / *request.ranks_per_node;
   return 0;
