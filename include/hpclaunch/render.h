@@ -60,6 +60,8 @@ struct EnvChange {
 std::string quote_sh(std::string_view value);
 std::string quote_csh(std::string_view value);
 std::string quote_fish(std::string_view value);
+/// The same for a POSIX shell of a word that it makes.
+std::string late_word(const std::vector<LatePart>& parts);
 
 /// A text that, evaluated by that shell or read by that program, makes the changes, byte for byte
 /// and in their order; docs/reference/plan.md says how each is to be read. sh prints `export NAME=value` and

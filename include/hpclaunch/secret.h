@@ -1,9 +1,13 @@
 #pragma once
 // Where secrets stand in a command line; is_secret of plan.h says which values are. Pure.
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "hpclaunch/env.h"
+#include "hpclaunch/late.h"
 
 namespace hpclaunch {
 
@@ -22,5 +26,10 @@ std::vector<SecretWord> secrets_in(const std::vector<std::string>& words);
 
 /// The words with "<hidden>" in place of secrets.
 std::vector<std::string> without_secrets(std::vector<std::string> words);
+
+/// For a text that a shell runs: each word with a secret, as text and references, "${API_KEY:?reason}". A secret that a
+/// variable of `env` holds is read from that one, another one from a variable of its name.
+std::map<std::string, std::vector<LatePart>> secret_references(
+    const std::vector<std::string>& words, const EnvSnapshot& env, std::string_view reason);
 
 }  // namespace hpclaunch

@@ -207,4 +207,37 @@ std::vector<std::string> without_secrets(std::vector<std::string> words) {
   return words;
 }
 
+std::map<std::string, std::vector<LatePart>> secret_references(
+    const std::vector<std::string>& words, const EnvSnapshot& env, std::string_view reason) {
+  std::map<std::string, std::string> values;           // by variable
+  std::map<std::size_t, std::vector<LatePart>> parts;  // by index of the word
+  std::map<std::size_t, std::size_t> ends;
+  const auto variable_for = [&](const std::string& wanted, const std::string& value) {
+    if (const std::string* own = env.find(wanted); own != nullptr && *own == value) return wanted;
+    for (const auto& [name, held] : env.values())
+      if (held == value && is_identifier(name) && is_secret(name, held)) return name;
+    std::string name = wanted;
+    for (int n = 2; values.contains(name) && values[name] != value; ++n)
+      name = fmt::format("{}_{}", wanted, n);
+    return name;
+  };
+  for (const SecretWord& one : secrets_in(words)) {
+    const std::string& word = words[one.word];
+    const std::string value = word.substr(one.begin, one.end - one.begin);
+    const std::string name = variable_for(one.name, value);
+    values[name] = value;
+    std::size_t& end = ends[one.word];
+    if (one.begin > end) parts[one.word].push_back({word.substr(end, one.begin - end)});
+    parts[one.word].push_back({fmt::format("${{{}:?{}}}", name, reason), true});
+    end = one.end;
+  }
+  std::map<std::string, std::vector<LatePart>> made;
+  for (auto& [index, of_word] : parts) {
+    const std::string& word = words[index];
+    if (ends[index] < word.size()) of_word.push_back({word.substr(ends[index])});
+    made[word] = std::move(of_word);
+  }
+  return made;
+}
+
 }  // namespace hpclaunch

@@ -267,8 +267,8 @@ std::string command_words(const std::vector<std::string>& words, const LateWords
   std::string line;
   for (const std::string& word : words) {
     const auto made = late.find(word);
-    line += (line.empty() ? "" : " ") +
-            (made == late.end() ? quote_sh(word) : "\"" + late_sh(made->second, false) + "\"");
+    line +=
+        (line.empty() ? "" : " ") + (made == late.end() ? quote_sh(word) : late_word(made->second));
   }
   return line;
 }
@@ -284,6 +284,10 @@ std::string command_lines(const std::vector<std::string>& argv, const LateWords&
 }
 
 }  // namespace
+
+std::string late_word(const std::vector<LatePart>& parts) {
+  return "\"" + late_sh(parts, false) + "\"";
+}
 
 std::optional<EnvFormat> env_format_from(std::string_view name) {
   for (const Format& row : kFormats)

@@ -9,6 +9,7 @@
 
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/render.h"
+#include "hpclaunch/secret.h"
 #include "hpclaunch/text.h"
 #include "world/later.h"
 
@@ -369,6 +370,9 @@ Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs) {
     if (needs.format == EnvFormat::sh && !made.preamble.empty())
       made.preamble = "# What only the job knows.\n" + made.preamble + "\n";
   }
+  if (needs.argv && !needs.show_secrets)
+    made.words.merge(
+        secret_references(made.argv, prepared.env, "export it first, its value is not printed"));
   if (needs.argv && !prepared.foreign.empty())
     made.preamble = remove_foreign(prepared.foreign) + made.preamble;
   made.preamble = prepared.activation + made.preamble;

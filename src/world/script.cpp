@@ -12,6 +12,7 @@
 #include "hpclaunch/launch.h"
 #include "hpclaunch/paths.h"
 #include "hpclaunch/render.h"
+#include "hpclaunch/secret.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "world/activate.h"
@@ -291,16 +292,19 @@ std::string comment(const std::string& line) {
 }
 
 // A secret is not written into a file that others may read: the job has it in its environment.
-std::string script_word(const std::string& word) {
-  const std::string pair = word.starts_with("--set=") ? word.substr(6) : word;
-  const std::string name = pair.substr(0, pair.find('='));
-  if (name == pair || !is_identifier(name) || !is_secret(name, pair.substr(name.size() + 1)))
-    return quote_sh(word);
-  return fmt::format("{0}\"{1}=${{{1}:?export it in the job, a secret is not written here}}\"",
-                     pair == word ? "" : "--set=", name);
+std::string script_words(const std::vector<std::string>& words, const EnvSnapshot& env) {
+  const auto secrets =
+      secret_references(words, env, "export it in the job, a secret is not written here");
+  std::string text;
+  for (const std::string& word : words) {
+    const auto made = secrets.find(word);
+    text += (text.empty() ? "" : " ") +
+            (made == secrets.end() ? quote_sh(word) : late_word(made->second));
+  }
+  return text;
 }
 
-std::string heading(const Draft& draft, const BatchRequest& wanted) {
+std::string heading(const Draft& draft, const BatchRequest& wanted, const EnvSnapshot& env) {
   const JobOptions& options = draft.options;
   std::string what = fmt::format(
       "{}: {}, at most {}",
@@ -310,9 +314,7 @@ std::string heading(const Draft& draft, const BatchRequest& wanted) {
   if (draft.prepared)
     what += fmt::format(", {}", counted(draft.prepared->plan.world_size(), "rank"));
   std::string text = "#!/bin/bash -l\n" + comment(what);
-  std::vector<std::string> typed;
-  for (const std::string& word : wanted.typed) typed.push_back(script_word(word));
-  text += comment("Written by: " + joined(typed, " "));
+  text += comment("Written by: " + script_words(wanted.typed, env));
   text += comment(fmt::format("Submit with: {} FILE", draft.system->submit));
   for (const auto& [directives, why] : draft.reasons)
     text += comment(fmt::format("{}: {}", directives, why));
@@ -359,9 +361,8 @@ std::string body(const Draft& draft, const Request& request, const BatchRequest&
       words.push_back(wanted.run_words[i]);
   words.emplace_back("--");
   std::ranges::copy(request.command, std::back_inserter(words));
-  for (std::string& word : words) word = script_word(word);
   line("# The job ends with the exit status of this line. hpclaunch plan shows what it does.\n",
-       joined(words, " "));
+       script_words(words, world.env));
   return text;
 }
 
@@ -383,7 +384,7 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
   if (draft.options.name.empty()) draft.options.name = job_name(request.command);
   if (const Status made = make_directives(request, world, draft); !made) return made.error();
   BatchScript script;
-  script.text = heading(draft, wanted);
+  script.text = heading(draft, wanted, env);
   for (const std::string& one : draft.directives)
     script.text += fmt::format("{}{}\n", draft.system->directives.sentinel, one);
   script.body = script.text.size();

@@ -65,3 +65,24 @@ TEST_CASE("what only sounds secret is shown", "[model][secret]") {
   CHECK(hidden({"--openai-key", "a1b2c3"}) == "--openai-key|<hidden>");
   CHECK(hidden({"--password", "123456"}) == "--password|<hidden>");
 }
+
+TEST_CASE("secrets of a text that a shell runs", "[model][secret]") {
+  const auto shown = [](const Words& words, const std::vector<std::string>& env) {
+    std::string text;
+    for (const auto& [word, parts] :
+         hpclaunch::secret_references(words, hpclaunch::EnvSnapshot(env), "say")) {
+      text += word + " =>";
+      for (const hpclaunch::LatePart& part : parts)
+        text += " " + (part.late ? "[" + part.text + "]" : part.text);
+      text += "\n";
+    }
+    return text;
+  };
+  CHECK(shown({"--api-key", "a1b2c3", "--x", "y"}, {}) == "a1b2c3 => [${API_KEY:?say}]\n");
+  CHECK(shown({"--api-key=a1b2c3"}, {}) == "--api-key=a1b2c3 => --api-key= [${API_KEY:?say}]\n");
+  CHECK(shown({"--token", "hunter2"}, {"HF_TOKEN=hunter2"}) == "hunter2 => [${HF_TOKEN:?say}]\n");
+  CHECK(shown({"--token", "hunter2"}, {"HF_TOKEN=other"}) == "hunter2 => [${TOKEN:?say}]\n");
+  CHECK(shown({"--token", "one1", "--token", "two2"}, {}) ==
+        "one1 => [${TOKEN:?say}]\ntwo2 => [${TOKEN_2:?say}]\n");
+  CHECK(shown({"--steps", "10"}, {}).empty());
+}
