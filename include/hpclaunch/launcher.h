@@ -106,9 +106,6 @@ std::optional<Diagnostic> inside_a_rank(const EnvSnapshot& env);
 /// where the job cannot run as planned. docs/reference/launchers.md has the table.
 std::vector<Diagnostic> arg_clashes(const Plan& plan);
 
-/// True when one of `args` sends the ranks' standard error past hpclaunch.
-bool redirects_errors(std::string_view launcher, const std::vector<std::string>& args);
-
 /// `args` without what decides the number of ranks, their nodes and CPUs: for a start with another layout.
 std::vector<std::string> without_placement(std::string_view launcher,
                                            std::vector<std::string> args);

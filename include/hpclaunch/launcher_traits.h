@@ -41,41 +41,21 @@ enum class Distribution {
 /// Signals by their Linux numbers, which are equal on every supported architecture.
 enum : int { kHup = 1, kInt = 2, kQuit = 3, kKill = 9, kUsr1 = 10, kUsr2 = 12, kTerm = 15 };
 
-/// How a launcher and its ranks are stopped, and how signals reach the ranks (docs/reference/supervise.md).
+/// How a launcher is stopped (docs/reference/supervise.md).
 struct TerminationPolicy {
   bool fails_fast = true;     ///< one rank that exits non-zero stops the job, MPI program or not
   bool loses_output = false;  ///< when it does so: not asked to where hpclaunch can stop the ranks
-  bool hides_status = false;  ///< its exit status may be that of a rank which it ended itself
-  bool stop_is_recorded = false;  ///< every rank that it stops lives to report that
-  bool queues = false;            ///< it may wait for free nodes, as long as that takes
+  bool queues = false;        ///< it may wait for free nodes, as long as that takes
   /// Arguments with which its program prints what waits and why, a line each; more than one answer: in turn.
   std::vector<std::vector<std::string>> ask_waiting = {};
   bool ranks_outlive_launcher = false;  ///< ranks survive a SIGKILL of the launcher
-  bool watch_links =
-      false;  ///< it has a TCP connection to each node, and does not find silent ones by itself
-  bool zero_for_lost_node = false;  ///< it may exit with 0 after it has lost a node
-  /// Behind `before` in a line with `mark` stands a node's name: "Remote daemon: [...] on node n3".
-  struct NameInText {
-    std::string mark, before;
-  };
-  std::vector<NameInText> lost_node_texts = {};  ///< by which it says that it has lost a node
-  /// What ranks get of a signal that ends programs: "prterun kills ..."; "": they get the signal.
-  std::string at_stop = {};
   /// To stop the launcher with everything it has started: one signal after the other.
   struct Step {
     int signal = 0;
     long wait_ms = 0;  ///< for the launcher to exit, before the next step
   };
   std::vector<Step> steps = {{kTerm, 10'000}, {kKill, 10'000}};
-  int on_parent_death = kTerm;   ///< sent by the kernel when hpclaunch dies
-  std::string variable = {};     ///< "NAME=value" for the launcher's environment; "" for none
-  std::map<int, int> sent = {};  ///< for a signal to the ranks: the one to the launcher; 0: none
-
-  /// What to send to the launcher so that its ranks get `signal`; 0: nothing reaches them.
-  int sent_for(int signal) const {
-    const auto other = sent.find(signal);
-    return other == sent.end() ? signal : other->second;
-  }
+  int on_parent_death = kTerm;  ///< sent by the kernel when hpclaunch dies
 };
 
 /// A part of a rank's identity, as launchers and batch systems give it to each task.
@@ -134,8 +114,7 @@ struct LauncherTraits {
     enum When { always, as_root, qualified_hosts } when = always;
   };
   std::vector<Preset> presets = {};  ///< ascending name; set in the launcher's environment
-  std::string removes = {};       ///< beginnings of names that its ranks do not get: "PRTE_ PMIX_"
-  bool errors_elsewhere = false;  ///< an argument of the user redirects the ranks' standard error
+  std::string removes = {};  ///< beginnings of names that its ranks do not get: "PRTE_ PMIX_"
   /// Variable with the step's number inside a step of this launcher; "" when it has no steps.
   std::string step_var = {};
 };

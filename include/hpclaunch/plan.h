@@ -156,6 +156,8 @@ std::string_view to_string(Verify verify);
 inline constexpr const char* kStartFolder = "HPCLAUNCH_START";
 inline constexpr const char* kStartRank = "HPCLAUNCH_START_RANK";
 
+inline constexpr int kLostSeconds = 30;
+
 /// Output of the ranks, and how they are stopped.
 struct OutputOptions {
   bool label = false;                     ///< prefix each line with the rank
@@ -163,6 +165,9 @@ struct OutputOptions {
   double grace_seconds = 30;              ///< between TERM and KILL
   std::string report = {};                ///< file for the JSON job report; "" for none
   std::optional<int> start_seconds = {};  ///< for every node to start; 0: no limit
+  std::optional<int> lost_seconds =
+      {};  ///< a node that is silent for so long is lost; nullopt: kLostSeconds
+  std::optional<int> end_seconds = {};  ///< for the other ranks, once one has ended with 0
 };
 
 /// A signal to every rank before the allocation ends.

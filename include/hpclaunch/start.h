@@ -22,6 +22,8 @@ struct Attempt {
   std::vector<std::string> argv;  ///< of the launcher
   sys::Ending ending;
   double ended = 0;  ///< UNIX time
+  HostNames hosts = {};
+  int world_size = 0;
 };
 
 /// Stages, starts the job, waits for it, starts it again after a failure as often as the request allows, each time with

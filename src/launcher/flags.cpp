@@ -311,20 +311,6 @@ Found on_failure(const Given& given, const Plan&) {
                        "other ranks may continue, or stop although none has failed", "omit it"});
 }
 
-bool moves_errors(const Given& given) {
-  if (given.flag->decides != Decides::errors_copied) return given.flag->decides == Decides::errors;
-  return given.text_of_value().find(":nocopy") != std::string::npos;
-}
-
-Found errors(const Given& given, const Plan& plan) {
-  if (!plan.supervision.supervise || !moves_errors(given)) return std::nullopt;
-  return clash(given,
-               {"standard error of the ranks read by hpclaunch", given.value.value_or("a file"),
-                "hpclaunch cannot see how ranks exit: the first failure stays unknown, and a job "
-                "that succeeded counts as lost",
-                "--no-supervise, or redirect inside the program"});
-}
-
 struct Kind {
   Decides decides;
   Found (*compare)(const Given&, const Plan&);
@@ -338,8 +324,7 @@ constexpr Kind kKinds[] = {{Decides::ranks, counts, true},      {Decides::per_no
                            {Decides::devices, devices},         {Decides::node_gpus, devices},
                            {Decides::node_gres, devices},       {Decides::no_env, no_variables},
                            {Decides::some_env, some_variables}, {Decides::one_env, one_variable},
-                           {Decides::edit_env, one_variable},   {Decides::failure, on_failure},
-                           {Decides::errors, errors},           {Decides::errors_copied, errors}};
+                           {Decides::edit_env, one_variable},   {Decides::failure, on_failure}};
 
 // nullptr for Decides::nothing.
 const Kind* kind_of(const Given& given) {
@@ -363,10 +348,6 @@ std::vector<Diagnostic> arg_clashes(const Plan& plan) {
   for (const Given& given : read_flags(plan.launch.launcher, plan.launch.launcher_args))
     if (Found found = compare(given, plan)) clashes.push_back(std::move(*found));
   return clashes;
-}
-
-bool redirects_errors(std::string_view launcher, const std::vector<std::string>& args) {
-  return std::ranges::any_of(read_flags(launcher, args), moves_errors);
 }
 
 std::vector<std::string> without_placement(std::string_view launcher,

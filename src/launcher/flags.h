@@ -8,25 +8,23 @@
 namespace hpclaunch {
 
 enum class Decides {
-  ranks,          ///< the number of ranks
-  per_node,       ///< the number of ranks on a node
-  nodes,          ///< the number of nodes
-  hosts,          ///< which nodes, by name
-  host_file,      ///< which nodes, by a file
-  binding,        ///< the CPUs of a rank
-  step,           ///< the CPUs of the step: fewer than the node has
-  order,          ///< the node of each rank
-  devices,        ///< which GPUs a rank sees
-  node_gpus,      ///< which GPUs the step has on a node: "4", "a100:4"
-  node_gres,      ///< the same as "gpu:4", "gpu:a100:4", "nic:1,gpu:4"
-  no_env,         ///< that variables are not passed on
-  some_env,       ///< which variables are passed on, by name; "ALL" for all
-  one_env,        ///< the value of one variable
-  edit_env,       ///< the same; with a '-' in front, a pattern of variables that are not passed on
-  failure,        ///< what one failed rank does to the others
-  errors,         ///< where the ranks' standard error goes
-  errors_copied,  ///< the same, as a copy without ":nocopy"
-  nothing,        ///< of the plan; listed because it is the beginning of a longer flag
+  ranks,      ///< the number of ranks
+  per_node,   ///< the number of ranks on a node
+  nodes,      ///< the number of nodes
+  hosts,      ///< which nodes, by name
+  host_file,  ///< which nodes, by a file
+  binding,    ///< the CPUs of a rank
+  step,       ///< the CPUs of the step: fewer than the node has
+  order,      ///< the node of each rank
+  devices,    ///< which GPUs a rank sees
+  node_gpus,  ///< which GPUs the step has on a node: "4", "a100:4"
+  node_gres,  ///< the same as "gpu:4", "gpu:a100:4", "nic:1,gpu:4"
+  no_env,     ///< that variables are not passed on
+  some_env,   ///< which variables are passed on, by name; "ALL" for all
+  one_env,    ///< the value of one variable
+  edit_env,   ///< the same; with a '-' in front, a pattern of variables that are not passed on
+  failure,    ///< what one failed rank does to the others
+  nothing,    ///< of the plan; listed because it is the beginning of a longer flag
 };
 
 struct Flag {

@@ -130,16 +130,13 @@ const Launcher flux = {
                .distribution = Distribution::even,
                // Runs of 0.88: a job belongs to the instance; two INT within 2 s cancel it.
                .termination = {.loses_output = true,
-                               .hides_status = true,
                                .queues = true,
                                .ask_waiting = {{"jobs", "-n", "-f", "pending,running", "-o",
                                                 "job {id.f58} ({name}): {state} "
                                                 "{contextual_info}"},
                                                {"resource", "list", "-n", "-s", "free", "-o",
                                                 "free nodes: {nnodes} {nodelist}"}},
-                               .steps = {{kInt, 500}, {kInt, 10'000}, {kKill, 10'000}},
-                               .sent =
-                                   {{kHup, kTerm}, {kInt, kTerm}, {kQuit, kTerm}, {kTerm, kTerm}}}},
+                               .steps = {{kInt, 500}, {kInt, 10'000}, {kKill, 10'000}}}},
     .flags = &kTable,
     .render = render};
 

@@ -30,8 +30,7 @@ constexpr Flag kFamily[] = {{ranks, "n np"},
                             {no_env, "genvnone envnone", 0},
                             {some_env, "genvlist envlist"},
                             {one_env, "genv env", 2},
-                            {failure, "disable-auto-cleanup", 0},
-                            {errors, "errfile-pattern errfile"}};
+                            {failure, "disable-auto-cleanup", 0}};
 constexpr Flag kFlags[] = {{hosts, "hostlist machine machines machinelist"},
                            {host_file, "skip-launch-node", 0},
                            {binding, "bind-to"},
@@ -79,14 +78,8 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
 
 const FlagTable kHydraFamily = {.words = true, .flags = kFamily};
 
-// Runs of 4.0.2: INT, TERM, QUIT and USR1 reach the ranks; HUP and USR2 kill mpiexec.
 TerminationPolicy hydra_termination() {
-  return {.fails_fast = false,
-          .hides_status = true,
-          .watch_links = true,
-          .steps = {{kKill, 10'000}},
-          .on_parent_death = kKill,
-          .sent = {{kHup, kTerm}, {kUsr2, 0}}};
+  return {.fails_fast = false, .steps = {{kKill, 10'000}}, .on_parent_death = kKill};
 }
 
 const Launcher hydra = {

@@ -102,7 +102,7 @@ void Line::add_hosts(const HostOption& option, const std::string& list) {
 
 void Line::add_variables() {
   for (const std::string& name : plan_.environment.forward)
-    if (name != "HPCLAUNCH_RECORDS" || plan_.supervision.supervise) add({"-x", name});
+    if (name != "HPCLAUNCH_CHANNEL" || plan_.supervision.supervise) add({"-x", name});
 }
 
 void Line::split_given(Names names) {

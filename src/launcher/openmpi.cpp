@@ -33,8 +33,7 @@ constexpr Flag kFlags[] = {{ranks, "n np c"},
                            {order, "bynode pernode", 0},
                            {one_env, "x"},
                            {failure, "enable-recovery continuous", 0},
-                           {failure, "runtime-options rtos"},
-                           {errors_copied, "output-filename"}};
+                           {failure, "runtime-options rtos"}};
 
 constexpr const char* kPlacesRanks = "changes how mpirun places or binds ranks";
 constexpr const char* kAsRoot = "Open MPI refuses to run as root unless both are set";
@@ -99,7 +98,6 @@ LauncherTraits traits() {
 
 void of_version(LauncherTraits& traits, std::string_view version) {
   if (!is_orte(version)) return;
-  traits.termination.zero_for_lost_node = false;  // 205, or 9
   traits.removes.clear();
   traits.presets.push_back({"OMPI_MCA_orte_keep_fqdn_hostnames", "1",
                             "mpirun strips the domains of the nodes that it knows, and then does "

@@ -79,8 +79,6 @@ const Launcher pals = {
          .binds_sets = true,
          .multi_node = true,
          .distribution = Distribution::fill,
-         // The highest of all ranks; 143 after a rank's exit with 1 has been reported.
-         .termination = {.hides_status = true},
          .conflicting = one_by_one({{"PALS_CPU_BIND PALS_MEM_BIND PALS_PPN PALS_NRANKS PALS_DEPTH "
                                      "PALS_HOSTFILE PALS_HOSTLIST",
                                      "presets an option of mpiexec that hpclaunch passes"}}),

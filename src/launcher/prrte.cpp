@@ -58,20 +58,8 @@ Status check_labels(const Plan& plan) {
   return Done{};
 }
 
-// "4.1" and later, also an unknown version: the ranks of prterun's own node get KILL at once.
-constexpr std::string_view kKills = "prterun kills the ranks of its own node at once";
-
-void of_version(LauncherTraits& traits, std::string_view version) {
-  constexpr int kMajor = 4;
-  const std::vector<std::string_view> parts = split(version, '.');
-  const int major = static_cast<int>(parse_natural(parts.front()).value_or(kMajor));
-  const bool is_first = major == kMajor && parts.size() > 1 && parse_natural(parts[1]) == 0;
-  if (major < kMajor || is_first) traits.termination.at_stop.clear();
-}
-
 LauncherTraits traits() {
   LauncherTraits traits = prrte_traits();
-  traits.termination.at_stop = kKills;
   traits.presets = {{"OMPI_ALLOW_RUN_AS_ROOT", "1", kAsRoot, Preset::as_root},
                     {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", kAsRoot, Preset::as_root},
                     {"PRTE_ALLOW_RUN_AS_ROOT", "1", kAsRoot, Preset::as_root},
@@ -87,8 +75,6 @@ std::vector<std::string_view> prrte_rereads() {
           "--pmixmca",  "--prtemca", "--rank-by", "--rankby", "--rtos",  "--runtime-options"};
 }
 
-// TERM stops ranks within seconds. A lost node: "Remote daemon: [prterun-n1-757@0,2] on node n3", and with its agent
-// "Remote host:   n3".
 LauncherTraits prrte_traits() {
   constexpr const char* kPlaces = "changes how prterun places or binds ranks";
   return {.rank_var = "OMPI_COMM_WORLD_RANK",
@@ -96,11 +82,7 @@ LauncherTraits prrte_traits() {
           .multi_node = true,
           .by_ssh = true,
           .names_variables = true,
-          .termination = {.ranks_outlive_launcher = true,
-                          .watch_links = true,
-                          .zero_for_lost_node = true,
-                          .lost_node_texts = {{"Remote daemon:", " on node "},
-                                              {"Remote host:", "Remote host:"}}},
+          .termination = {.ranks_outlive_launcher = true},
           .conflicting = one_by_one(
               {{"PRTE_MCA_bindto PRTE_MCA_mapby PRTE_MCA_rankby PRTE_MCA_prte_default_dash_host "
                 "PRTE_MCA_prte_default_hostfile OMPI_MCA_prte_default_dash_host "
@@ -151,7 +133,6 @@ const Launcher prrte = {
     .mpi = "openmpi",
     .rereads = prrte_rereads(),
     .traits = traits(),
-    .of_version = of_version,
     .flags = &kOpenMpiFlags,
     .render = render};
 

@@ -36,7 +36,6 @@ constexpr Flag kFlags[] = {{ranks, "--ntasks -n"},
                            {nodes, "--nodes -N"},
                            {hosts, "--nodelist -w"},
                            {host_file, "--nodefile -F --exclude -x"},
-                           {errors, "--output -o --error -e"},
                            {order, "--relative -r"},
                            {binding, "--cpu-bind --cpu_bind"},
                            {step, "--cpus-per-task -c --hint --threads-per-core"},
@@ -157,13 +156,7 @@ const Launcher slurm = {
          .binds_sets = true,
          .multi_node = true,
          .distribution = Distribution::even,
-         // Runs of 22.05: TERM to srun is KILL for the ranks; it forwards the first INT with this variable only.
-         // Its status is the highest of all ranks, those among them that it ended (143).
-         .termination = {.hides_status = true,
-                         .stop_is_recorded = true,
-                         .queues = true,
-                         .variable = "SLURM_DISABLE_STATUS=1",
-                         .sent = {{kHup, kInt}, {kInt, kInt}, {kQuit, kInt}, {kTerm, kInt}}},
+         .termination = {.queues = true},
          // As --input=0. Unasked, srun sends all of it to every rank, and waits for ranks that do not read.
          .presets = {{"SLURM_STDINMODE", "0",
                       "standard input goes to rank 0, as under other launchers; "

@@ -204,6 +204,8 @@ void add(const Supervision& supervision, Json& out) {
            {"log_dir", text_or_null(output.log_dir)},
            {"grace_seconds", output.grace_seconds},
            {"start_seconds", output.start_seconds ? Json(*output.start_seconds) : Json(nullptr)},
+           {"lost_seconds", output.lost_seconds.value_or(kLostSeconds)},
+           {"end_seconds", output.end_seconds ? Json(*output.end_seconds) : Json(nullptr)},
            {"report", text_or_null(output.report)}};
   out["supervise"] = supervision.supervise;
   if (sent.signal != 0)

@@ -87,10 +87,14 @@ void add_attempts(const RunRecord& record, Json& out) {
   const Attempt* last = record.attempts.empty() ? nullptr : &record.attempts.back();
   out["launcher"] = launcher_json(record, last);
   Json hosts = Json::array();
-  if (record.plan != nullptr)
-    for (const std::string& host : record.plan->hosts.names) hosts.push_back(host);
+  Json world;
+  if (record.plan != nullptr) {
+    for (const std::string& host : last != nullptr ? last->hosts : record.plan->hosts.names)
+      hosts.push_back(host);
+    world = last != nullptr ? last->world_size : record.plan->world_size();
+  }
   out["hosts"] = std::move(hosts);
-  out["world_size"] = record.plan == nullptr ? Json(nullptr) : Json(record.plan->world_size());
+  out["world_size"] = std::move(world);
   out.update(ending_json(last == nullptr ? nullptr : &last->ending));
   out["attempts"] = Json::array();
   for (const Attempt& attempt : record.attempts) {

@@ -241,7 +241,7 @@ Result<ContainerUse> with_binds(ContainerUse use, const Request& request, const 
 std::vector<std::string> names_to_pass(const ContainerEngine& engine, const Launcher& launcher,
                                        const Plan& plan, const EnvSnapshot& env) {
   std::set<std::string> names = {"HPCLAUNCH_PLAN", launcher.traits.rank_var};
-  if (plan.supervision.supervise) names.insert("HPCLAUNCH_RECORDS");
+  if (plan.supervision.supervise) names.insert("HPCLAUNCH_CHANNEL");
   if (!launcher.traits.local_rank_var.empty()) names.insert(launcher.traits.local_rank_var);
   for (const std::string_view one : split(engine.patterns, ' '))
     if (!one.empty()) names.emplace(one);

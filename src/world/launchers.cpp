@@ -327,7 +327,6 @@ LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const
   if (launcher.launcher->of_version != nullptr)
     launcher.launcher->of_version(traits, launcher.facts.version);
   add_identities(site.batch, traits);
-  traits.errors_elsewhere = redirects_errors(traits.name, request.launcher_args);
   for (const Scheduler* other : site.batch.inherited)
     if (!other->inherited_prefix.empty() && traits.name != other->launcher)
       traits.conflicting.push_back({std::string(other->inherited_prefix),

@@ -135,7 +135,7 @@ std::vector<std::string> names_to_forward(const PlanInput& input,
       names.insert(setting.name);
   }
   names.insert("HPCLAUNCH_PLAN");
-  if (supervise) names.insert("HPCLAUNCH_RECORDS");
+  if (supervise) names.insert("HPCLAUNCH_CHANNEL");
   return {names.begin(), names.end()};
 }
 

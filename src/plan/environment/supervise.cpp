@@ -34,25 +34,12 @@ Setting supervise_choice(const PlanInput& input, const std::string& needed) {
   const auto chosen = [](bool yes, Layer layer, std::string why) {
     return choice("supervise", layer, yes ? "yes" : "no", std::move(why));
   };
-  const std::string& launcher = input.launcher.name;
   if (const std::optional<bool>& typed = input.request->supervise)
     return chosen(*typed, Layer::command_line, *typed ? "--supervise" : "--no-supervise");
   if (input.launcher.built_in) return chosen(true, Layer::builtin, kLocal);
   if (!needed.empty()) return chosen(true, Layer::computed, "required by " + needed);
-  if (!input.launcher.termination.fails_fast)
-    return chosen(true, Layer::builtin,
-                  launcher +
-                      " does not stop the job when a rank without MPI fails, or return its "
-                      "exit status");
-  if (input.launcher.errors_elsewhere)
-    return chosen(false, Layer::builtin,
-                  "a launcher argument redirects standard error, where ranks report their exit");
-  if (input.launcher.termination.hides_status)
-    return chosen(true, Layer::builtin,
-                  launcher + " may return the exit status of a rank that it stopped");
-  if (input.launcher.termination.zero_for_lost_node)
-    return chosen(true, Layer::builtin, launcher + " may return 0 after it has lost a node");
-  return chosen(false, Layer::builtin, launcher + " stops all ranks when one fails");
+  return chosen(true, Layer::builtin,
+                "the first failure, its exact status, and time for the other ranks to end");
 }
 
 }  // namespace
@@ -74,8 +61,6 @@ Result<Made<Supervision>> decide_supervision(const PlanInput& input, bool mps) {
     supervision.termination.fails_fast = false;
   OutputOptions& output = supervision.output;
   output.log_dir = input.log_dir;
-  // Where no record arrives, every node would seem not to start.
-  if (input.launcher.errors_elsewhere && !output.start_seconds) output.start_seconds = 0;
   if (const int signal = input.time_limit_signal.signal; signal != 0)
     said.choices.push_back(choice("signal", Layer::command_line, time_limit_signal_name(signal),
                                   input.time_limit_why));
@@ -91,6 +76,11 @@ std::optional<Setting> step_choice(const PlanInput& input) {
     return choice("beside", Layer::environment, input.beside,
                   fmt::format("it runs on the same nodes, and shares no core and no device: the "
                               "step of {} does not wait for its end",
+                              input.launcher.name));
+  if (!input.lost.empty())
+    return choice("beside", Layer::computed, input.lost,
+                  fmt::format("it was lost, and the step of {} before may not have ended on the "
+                              "other nodes",
                               input.launcher.name));
   const std::string step = input.env.get(input.launcher.step_var);
   if (!parse_natural(step, kReserved - 1)) return std::nullopt;
