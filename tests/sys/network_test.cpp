@@ -111,6 +111,10 @@ TEST_CASE("the address of a card, IPv4 where it has one", "[network]") {
   CHECK(Host().has("docker0", "172.17.0.1").outward() == "172.17.0.1");
 }
 
+TEST_CASE("interfaces without an IP address are none of this host's addresses", "[network]") {
+  for (const std::string& address : hpclaunch::sys::own_addresses()) CHECK(!address.empty());
+}
+
 TEST_CASE("an IPv4 address written as one of IPv6", "[network]") {
   CHECK(Host().has("eth0", "::ffff:192.0.2.7").outward() == "192.0.2.7");
 }

@@ -1,8 +1,10 @@
-// supervised_driver [--layout 4,4] [--launcher NAME] [--slow] [--grace SECONDS] [--start-timeout SECONDS]
-//                   [--log-dir DIR] [--out FILE] [--pause FIFO] LAUNCHER [ARGS...]
+// supervised_driver [--layout 4,4 | --nodes COUNT] [--launcher NAME] [--here] [--grace SECONDS] [--start-timeout SECONDS]
+//                   [--end-timeout SECONDS] [--log-dir DIR] [--out FILE] [--pause FIFO] [--daemon NAME]
+//                   LAUNCHER [ARGS...]
 //
-// What stays beside a launcher, without the rest of hpclaunch, for tests/sys/supervised_test.py. --slow: the
-// launcher is one that does not end the other ranks when one fails. FILE gets what would go to --report.
+// What stays beside a launcher, without the rest of hpclaunch, for tests/sys/supervised_test.py. --here: the first
+// node is this machine; --nodes: with a rank each; --daemon: a program of the batch system's. FILE gets what would go
+// to --report.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -36,26 +38,38 @@ int main(int argc, char** argv) {
   std::string layout = "2";
   std::string out;
   std::string fifo;
-  bool fast = true;
+  int nodes = 0;
+  hpclaunch::sys::ChannelPlace place;
+  place.addresses = {"127.0.0.1"};
+  plan.hosts.first_is_here = false;
   int at = 1;
   for (; at + 1 < argc && argv[at][0] == '-'; ++at) {
     const std::string option = argv[at];
-    if (option == "--slow") {
-      fast = false;
+    if (option == "--here") {
+      plan.hosts.first_is_here = true;
       continue;
     }
     const char* value = argv[++at];
     if (option == "--layout") layout = value;
+    if (option == "--nodes") nodes = std::atoi(value);
+    if (option == "--daemon") place.batch_daemons = {value};
     if (option == "--launcher") plan.launch.launcher = value;
     if (option == "--grace") plan.supervision.output.grace_seconds = std::atof(value);
     if (option == "--out") out = value;
     if (option == "--log-dir") plan.supervision.output.log_dir = value;
     if (option == "--pause") fifo = value;
+    if (option == "--end-timeout") plan.supervision.output.end_seconds = std::atoi(value);
     if (option == "--start-timeout") plan.supervision.output.start_seconds = std::atoi(value);
   }
   if (const auto* known = hpclaunch::find_launcher(plan.launch.launcher))
     plan.supervision.termination = known->traits.termination;
-  plan.supervision.termination.fails_fast = fast;
+  if (nodes > 0) {
+    layout.clear();
+    plan.placement.layout.push_back({0, nodes});
+    plan.placement.classes.emplace_back().ranks.resize(1);
+    for (int node = 1; node <= nodes; ++node)
+      plan.hosts.names.push_back("n" + std::to_string(node));
+  }
   for (const char* next = layout.c_str(); *next != '\0';) {
     char* end = nullptr;
     const auto ranks = std::strtoul(next, &end, 10);
@@ -69,7 +83,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   const auto ending =
-      hpclaunch::sys::run_supervised(plan, launcher, hpclaunch::EnvSnapshot(entries));
+      hpclaunch::sys::run_supervised(plan, launcher, hpclaunch::EnvSnapshot(entries), place);
   hpclaunch::test::pause_at(fifo);
   if (!ending) {
     std::fprintf(stderr, "error: %s\n", ending.error().message.c_str());
