@@ -17,8 +17,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import channel  # noqa: E402
 
 LIMIT = 300  # seconds; a hang is a failure
 SHIM, LIBC = os.path.abspath(sys.argv[1]), sys.argv[2]
@@ -61,10 +65,12 @@ def run(arguments, entries, cpus=None, program=SHIM):
 
     done = subprocess.run([program], preexec_fn=start, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
-    err = done.stderr.decode()
-    if EMULATED:  # it adds a line of its own for a process that a signal kills
-        err = re.sub(r"^qemu: uncaught target signal .*\n", "", err, flags=re.MULTILINE)
-    return done.returncode, done.stdout, err
+    return done.returncode, done.stdout, without_qemu(done.stderr.decode())
+
+
+def without_qemu(err):
+    """It adds a line of its own for a process that a signal kills."""
+    return re.sub(r"^qemu: uncaught target signal .*\n", "", err, flags=re.MULTILINE) if EMULATED else err
 
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -589,6 +595,19 @@ class Parts(unittest.TestCase):
         self.assertEqual(self.bound(f"cpus={ALLOWED[-1]}/8000:granted={have}:part=0-0"), (0, str(ALLOWED[0]), ""))
 
 
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def state(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
 class Staying(unittest.TestCase):
     """Beside the program until that has ended."""
 
@@ -605,66 +624,6 @@ class Staying(unittest.TestCase):
         self.assertRegex(err, r"^hpclaunch: rank 0 on \S+: killed by signal 11 \(pid \d+\)\n$")
         for name in "TERM", "KILL", "INT", "HUP":  # whoever sends these knows
             self.assertEqual(self.stay("kill -%s $$" % name)[::2], (-getattr(signal, "SIG" + name), ""))
-
-    def records(self, err):
-        found = []
-        for line in err.splitlines():
-            match = re.fullmatch(r"@hpclaunch k3y rank=(\d+) node=0 host=%s pid=\d+ (?:tail=(.*)|at=(\d{10,}\.\d{6}) (.*))" % re.escape(HOST), line)
-            if match:
-                found.append(match.group(2) if match.group(3) is None else (int(match.group(1)), match.group(4)))
-                if match.group(3) is not None:
-                    self.assertLess(abs(float(match.group(3)) - time.time()), 600)
-        return found
-
-    def test_records_for_whoever_reads_them(self):
-        ask = "HPCLAUNCH_RECORDS=k3y"
-        for rank, begun in ((0, 1), (2, 0)):
-            lines = self.stay("exit 0", ask, rank=rank)[2].splitlines()
-            self.assertEqual([bool(re.fullmatch(r"@hpclaunch k3y rank=0 node=0 host=%s pid=\d+ begun" % re.escape(HOST), line)) for line in lines],
-                             [True, False] if begun else [False])
-        self.assertEqual(self.records(self.stay("echo x >&2; env", ask)[2]), [(0, "exit=0")])
-        self.assertNotIn(b"HPCLAUNCH", self.stay("env", ask)[1])
-        status, _, err = self.stay("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i >&2; done; printf end >&2; exit 9", ask, rank=2)
-        self.assertEqual((status, self.records(err)), (9, [str(i) for i in range(4, 13)] + ["end", (2, "exit=9")]))
-        self.assertEqual(self.records(self.stay("exit 1", ask)[2]), [(0, "exit=1")])
-        self.assertEqual(self.records(self.stay("printf 'Gr\\303\\266\\303\\237e\\001' >&2; exit 1", ask)[2]), ["Gr\u00f6\u00dfe?", (0, "exit=1")])
-        self.assertEqual(self.records(self.stay("echo a >&2; echo >&2; exit 1", ask)[2]), ["a", "", (0, "exit=1")])
-        self.assertEqual(self.records(self.stay("ulimit -c 0; kill -SEGV $$", ask)[2]), [(0, "signal=11")])
-        long = self.stay("head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1", ask)[2]
-        self.assertEqual(long.count("x") > 100000, True)
-        self.assertEqual(len(self.records(long)), 2)
-        status, _, err = run_plan(":rank=R:stay=exit:layout=0*1:class=1", "R=0", ask, arguments=("/opt/none",))
-        self.assertEqual((status, self.records(err)[-1]), (127, (0, "exit=127")))
-
-    def test_a_traceback_is_recorded_from_its_first_line_on(self):
-        ask = "HPCLAUNCH_RECORDS=k3y"
-        script = "echo Traceback '(most recent call last):' >&2; i=0; while [ $i -lt %d ]; do i=$((i+1)); echo f$i >&2; done; exit 1"
-        self.assertEqual(self.records(self.stay("seq 99 >&2; " + script % 30, ask)[2]),
-                         ["Traceback (most recent call last):"] + ["f%d" % i for i in range(1, 31)] + [(0, "exit=1")])
-        fault = script.replace("Traceback '(most recent call last):'", "Fatal Python error: Aborted")
-        self.assertEqual(self.records(self.stay("seq 99 >&2; " + fault % 30, ask)[2])[:2], ["Fatal Python error: Aborted", "f1"])
-        lines = self.records(self.stay(script % 500, ask)[2])
-        self.assertEqual((lines[1], lines[49:52], lines[-2:], len(lines)), ("f1", ["f49", "...", "f451"], ["f500", (0, "exit=1")], 102))
-        chain = "(%s); echo >&2; echo 'During handling of the above exception, another exception occurred:' >&2; %s" % (script % 12, script % 12)
-        self.assertEqual(len(self.records(self.stay(chain, ask)[2])), 29)
-
-    def test_who_ended_it_is_recorded(self):
-        """A signal to the group is the launcher's; one to the program alone is not."""
-        for to_group, sent in (True, " sent=15"), (False, ""):
-            plan = wire(":rank=R:stay=exit:layout=0*1:class=1").decode()
-            child = subprocess.Popen([SHIM, "/bin/sh", "-c", "echo $$; exec sleep 1000"], env={"R": "0", "HPCLAUNCH_PLAN": plan, "HPCLAUNCH_RECORDS": "k3y", "PATH": os.environ["PATH"]},
-                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-            program = int(child.stdout.readline())
-            (os.killpg if to_group else os.kill)(child.pid if to_group else program, signal.SIGTERM)
-            err = child.communicate(timeout=LIMIT)[1].decode()
-            self.assertEqual(self.records(err)[-1], (0, "signal=15" + sent))
-        child = self.start("", "kill 0; sleep 1000", HPCLAUNCH_RECORDS="k3y")
-        self.assertEqual(self.records(child.communicate(timeout=LIMIT)[1].decode())[-1], (0, "signal=15"))
-        trap = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"
-        child = self.start("", trap, HPCLAUNCH_RECORDS="k3y")
-        child.stdout.readline()
-        os.killpg(child.pid, signal.SIGTERM)
-        self.assertEqual(self.records(child.communicate(timeout=LIMIT)[1].decode())[-1], (0, "exit=3 sent=15"))
 
     def test_a_log_has_all_output_and_so_has_the_launcher(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -684,20 +643,9 @@ class Staying(unittest.TestCase):
             os.symlink("/dev/full", folder + "/rank-0.log")
             more = ":log=%s" % folder.replace("/", "%2F")
             script = "echo one; sleep 0.2; echo two; sleep 0.2; echo err >&2"
-            status, out, err = self.stay(script, "HPCLAUNCH_RECORDS=k3y", more=more)
+            status, out, err = self.stay(script, more=more)
             self.assertEqual((status, out), (0, b"one\ntwo\n"))
-            self.assertEqual(len(re.findall(r"^@hpclaunch k3y rank=0 node=0 host=\S+ pid=\d+ log=28$", err, re.M)), 1, err)
-            self.assertEqual(err.count("log=") + err.count("cannot"), 1, err)
-            self.assertRegex(self.stay(script, more=more)[2], r"^hpclaunch: rank 0 on \S+: cannot write the log file \S+ \(errno 28\)\nerr\n$")
-        err = self.stay("echo out", "HPCLAUNCH_RECORDS=k3y", more=":log=%2Fdev%2Fnull")[2]
-        self.assertIn(" log=20\n", err)
-        self.assertNotIn("cannot open", err)
-
-    def test_a_rank_that_does_not_start_is_recorded(self):
-        status, _, err = run_plan(":rank=R:verify=strict:stay=kill:layout=0*1:class=1:expect=8191", "R=0", "HPCLAUNCH_RECORDS=k3y", arguments=("/bin/true",))
-        found = self.records(err)
-        self.assertEqual((status, len(found), found[-1]), (125, 2, (0, "exit=125")))
-        self.assertIn("planned 8191", found[0])
+            self.assertRegex(err, r"^hpclaunch: rank 0 on \S+: cannot write the log file \S+ \(errno 28\)\nerr\n$")
 
     def test_a_failure_kills_the_group(self):
         plan = wire(":rank=R:stay=kill:layout=0*1:class=4").decode()
@@ -710,20 +658,14 @@ class Staying(unittest.TestCase):
             with open(file, encoding="ascii") as text:
                 pid = int(text.read())
             deadline = time.monotonic() + LIMIT
-            while os.path.exists("/proc/%d/exe" % pid) and self.alive(pid):
+            while os.path.exists("/proc/%d/exe" % pid) and alive(pid):
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.01)
-        for program, ask, status in ("true", {}, 0), ("false", {"HPCLAUNCH_RECORDS": "k3y"}, 1):  # a reader ends the others itself
+        server = channel.Server(releases=True)
+        self.addCleanup(server.close)
+        for program, ask, status in ("true", {}, 0), ("false", {"HPCLAUNCH_CHANNEL": server.variable}, 1):  # hpclaunch ends the others itself
             done = subprocess.run([SHIM, "/bin/" + program], env={"R": "0", "HPCLAUNCH_PLAN": plan, **ask}, start_new_session=True, timeout=LIMIT, stderr=subprocess.DEVNULL)
             self.assertEqual(done.returncode, status)
-
-    @staticmethod
-    def alive(pid):
-        try:
-            with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
-                return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-        except OSError:
-            return False
 
     def start(self, more, script, **extra):
         plan = wire(":rank=R:stay=exit%s:layout=0*1:class=4" % more).decode()
@@ -762,7 +704,7 @@ class Staying(unittest.TestCase):
         child.kill()
         child.communicate(timeout=LIMIT)
         deadline = time.monotonic() + LIMIT
-        while self.alive(program):
+        while alive(program):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
 
@@ -775,7 +717,7 @@ class Staying(unittest.TestCase):
             parent.kill()
             parent.communicate(timeout=LIMIT)
             deadline = time.monotonic() + LIMIT
-            while self.alive(program):
+            while alive(program):
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.01)
 
@@ -808,6 +750,439 @@ class Staying(unittest.TestCase):
         child.send_signal(signal.SIGUSR1)
         out, _ = child.communicate(timeout=LIMIT)
         self.assertEqual((child.returncode, out), (3, b"got\n"))
+
+
+class Supervised(unittest.TestCase):
+    """The monitor's end of the channel to hpclaunch."""
+
+    WAIT = "echo $$; exec sleep 1000"
+    # Python hears each of two signals that come shortly after one another.
+    COUNT = ("import os, signal, sys\n"
+             "signal.signal(signal.SIGTERM, lambda *_: os.write(1, b'got\\n'))\n"
+             "signal.signal(signal.SIGUSR1, lambda *_: os._exit(3))\n"
+             "os.write(1, b'ready\\n')\n"
+             "while True:\n"
+             "    signal.pause()\n")
+
+    def setUp(self):
+        self.server = channel.Server()
+        self.children = []
+
+    def tearDown(self):
+        self.server.close()
+        for child in self.children:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+            child.communicate(timeout=LIMIT)
+
+    def use(self, **options):
+        self.server.close()
+        self.server = channel.Server(**options)
+
+    def start(self, script, rank=0, more="", node="", arguments=None, pass_fds=()):
+        """As the leader of its group, with the channel to the server."""
+        plan = wire(":rank=R:stay=exit%s:layout=0*1:class=16%s" % (more, node)).decode()
+        env = {"R": str(rank), "HPCLAUNCH_PLAN": plan, "PATH": os.environ["PATH"], "HPCLAUNCH_CHANNEL": self.server.variable}
+        child = subprocess.Popen([SHIM, *(arguments or ("/bin/sh", "-c", script))], env=env, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, pass_fds=pass_fds)
+        self.children.append(child)
+        return child
+
+    def begin(self, script, rank=0, **more):
+        """The child, and its `begun`."""
+        child = self.start(script, rank, **more)
+        return child, self.server.next(channel.BEGUN, rank)
+
+    def ready(self, child):
+        self.assertEqual(child.stdout.readline(), b"ready\n")
+
+    def count(self, rank=0):
+        child, begun = self.begin(None, rank, arguments=(sys.executable, "-c", self.COUNT))
+        self.ready(child)
+        return child, begun
+
+    def release(self, child, rank=0):
+        """The end of the shim: status, stdout, stderr."""
+        self.server.send(channel.RELEASE, rank)
+        return self.finish(child)
+
+    def finish(self, child):
+        out, err = child.communicate(timeout=LIMIT)
+        return child.returncode, out, without_qemu(err.decode())
+
+    def ended(self, rank=0):
+        return self.server.next(channel.ENDED, rank)
+
+    def wait_until(self, what):
+        deadline = time.monotonic() + LIMIT
+        while not what():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    # ---- what is told ----
+
+    def test_beginning_and_end(self):
+        child, begun = self.begin("echo $$; echo err >&2; exit 9", rank=2)
+        end = self.ended(2)
+        status, out, err = self.release(child, 2)
+        self.assertEqual((status, err), (9, "err\n"))
+        self.assertEqual((begun.host, begun.pid, end.pid), (HOST, int(out), int(out)))
+        self.assertEqual((end.by_signal, end.status, end.core, end.sent, end.tail), (0, 9, 0, 0, b"err\n"))
+        self.assertEqual((self.server.nodes, self.server.rest()), ([0], []))
+
+    def test_killed_by_a_signal(self):
+        child, _ = self.begin("ulimit -c 0; kill -SEGV $$")
+        end = self.ended()
+        self.assertEqual((end.by_signal, end.status, end.core, end.sent, end.tail), (1, signal.SIGSEGV, 0, 0, b""))
+        self.assertEqual(self.release(child), (-signal.SIGSEGV, b"", ""))
+
+    def test_the_last_16_kib_of_stderr(self):
+        self.use(releases=True)
+        for script, tail in (("echo x >&2", b""),  # it has not failed
+                             ("echo out; printf 'Gr\\303\\266\\001' >&2; exit 1", b"Gr\xc3\xb6\x01"),
+                             ("head -c 16384 /dev/zero | tr '\\0' y >&2; exit 1", b"y" * 16384),
+                             ("printf start >&2; head -c 100000 /dev/zero | tr '\\0' y >&2; printf end >&2; exit 1", b"y" * 16381 + b"end")):
+            child = self.start(script)
+            self.assertTrue(self.finish(child)[2].endswith(tail.decode()))
+            self.assertEqual(self.ended().tail, tail)
+
+    def test_a_log_that_is_given_up(self):
+        self.use(releases=True)
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink("/dev/full", folder + "/rank-00.log")
+            for at, error in ((folder, errno.ENOSPC), ("/dev/null", errno.ENOTDIR)):
+                child, _ = self.begin("echo out; echo err >&2", more=":log=" + at.replace("/", "%2F"))
+                told = self.server.next(channel.LOG)
+                self.assertEqual((told.rank, told.number, self.ended().status), (0, error, 0))
+                self.assertEqual(self.finish(child), (0, b"out\n", "err\n"))  # hpclaunch prints the line
+
+    def test_the_program_has_nothing_of_the_key(self):
+        self.use(releases=True)
+        key = self.server.variable.split(".")[2].encode()
+        for arguments in (("/usr/bin/env", "-0"), ("/bin/cat", "/proc/self/cmdline"), ("/bin/ls", "/proc/self/fd")):
+            child, _ = self.begin(None, arguments=arguments)
+            self.ended()
+            status, out, err = self.finish(child)
+            self.assertEqual((status, err), (0, ""))
+            self.assertNotIn(b"HPCLAUNCH", out)
+            self.assertNotIn(key, out)
+        self.assertLess(len(out.split()), 5 if not EMULATED else 9, out)  # 0, 1, 2 and that of ls
+        status, out, _ = run_plan(":rank=R:layout=0*1:class=1", "R=0", "HPCLAUNCH_CHANNEL=" + self.server.variable)  # no monitor
+        self.assertEqual((status, out), (0, b"R=0\0"))
+
+    def test_what_stops_the_shim_itself(self):
+        """Status and line are those of the rank's end."""
+        for more, node, program, status, why in (("", "", "/opt/none", 127, "/opt/none: no such file"), ("", "", "/etc/passwd", 126, "permission denied"),
+                                                 (":verify=strict", ":expect=8191", "/bin/true", 125, "planned 8191"),
+                                                 (":local=L", "", "/bin/true", 125, "L is not set")):
+            child, begun = self.begin(None, more=more, node=node, arguments=(program,))
+            end = self.ended()
+            self.assertEqual((end.pid, end.by_signal, end.status), (begun.pid, 0, status))
+            self.assertIn(why, end.tail.decode())
+            self.assertIsNone(child.poll())
+            got, _, err = self.release(child)
+            self.assertEqual((got, err.strip()), (status, end.tail.decode().strip()))
+
+    # ---- its release ----
+
+    def test_copies_of_pipes_are_kept_until_it_is_alone(self):
+        """Their end would tell the launcher of the program's end, and it may kill all ranks then."""
+        read_end, write_end = os.pipe()
+        os.set_blocking(read_end, False)
+        child, _ = self.begin("exit 7", pass_fds=[write_end])
+        os.close(write_end)
+        self.ended()
+        self.assertRaises(BlockingIOError, os.read, read_end, 1)
+        self.server.close()
+        os.set_blocking(read_end, True)
+        self.assertEqual(os.read(read_end, 1), b"")
+        os.close(read_end)
+        self.assertEqual(self.finish(child)[0], 7)
+
+    def test_it_stays_until_it_is_released(self):
+        child, _ = self.begin("exit 7")
+        self.assertEqual(self.ended().status, 7)
+        self.server.send_raw(channel.frame(channel.RELEASE, 1))  # of another rank
+        os.kill(child.pid, signal.SIGTERM)
+        self.assertEqual(self.server.next(channel.SIGNALLED).number, signal.SIGTERM)  # so it is there
+        self.assertEqual(self.release(child), (7, b"", ""))
+
+    def test_alone_when_the_connection_ends(self):
+        line = r"^hpclaunch: rank 0 on \S+: exit status 7 \(pid \d+\)\n$"
+        child, _ = self.begin("echo ready; read line; exit 7")  # before the end of the program
+        self.ready(child)
+        self.server.close()
+        out, err = child.communicate(b"x\n", timeout=LIMIT)
+        self.assertEqual((child.returncode, out), (7, b""))
+        self.assertRegex(err.decode(), line)
+        self.use()
+        child, _ = self.begin("exit 7")  # and after it
+        self.ended()
+        self.server.close()
+        status, _, err = self.finish(child)
+        self.assertEqual(status, 7)
+        self.assertRegex(err, line)
+
+    def check_alone(self):
+        for want in 0, 7:
+            status, out, err = self.finish(self.start("echo out; exit %d" % want))
+            self.assertEqual((status, out), (want, b"out\n"))
+            self.assertRegex(err, r"^hpclaunch: rank 0 on \S+: exit status 7 \(pid \d+\)\n$" if want else "^$")
+        self.assertEqual(self.server.rest(), [])
+        status, _, err = self.finish(self.start(None, arguments=("/opt/none",)))
+        self.assertEqual(status, 127)
+        self.assertIn("/opt/none: no such file", err)
+
+    def test_alone_without_hpclaunch(self):
+        self.server.close()
+        self.check_alone()
+
+    def test_alone_where_the_variable_is_damaged(self):
+        good = self.server.variable
+        words = good.split(".")
+        for variable in ("", "1", good[:-1], good + ".", good + ".0A", good.replace("1.", "2.", 1), good[:-1] + "G", ".".join(words[:4]),
+                         ".".join(words[:2] + [words[2][:-2]] + words[3:])):
+            self.server.variable = variable
+            self.assertEqual(self.finish(self.start("exit 3"))[0], 3, variable)
+        self.assertEqual(self.server.connections, [])
+
+    def test_alone_with_somebody_else(self):
+        """Who does not have the key, or sends what no hpclaunch sends, learns nothing."""
+        head = channel.HEAD
+        for options in (dict(key=bytes(16)), dict(challenge=b"HTTP/1.1 400 Bad Request\r\n\r\n"), dict(challenge=head.pack(2**31, 1, channel.CHALLENGE, 0, -1)),
+                        dict(challenge=head.pack(0, 1, channel.RELEASE, 0, 0)), dict(challenge=head.pack(32, 2, channel.CHALLENGE, 0, -1) + bytes(20)),
+                        dict(challenge=channel.frame(channel.SIGNAL, -1, b"\x0f\0\0\0")), dict(challenge=channel.frame(channel.RELEASE, 0)),
+                        dict(challenge=channel.frame(channel.WELCOME, -1, bytes(12)))):
+            self.use(**options)
+            self.check_alone()
+
+    def test_alone_where_nobody_answers(self):
+        self.use(speaks=False)
+        status, _, err = self.finish(self.start("exit 7"))
+        self.assertEqual(status, 7)
+        self.assertIn("exit status 7", err)
+
+    def test_alone_after_what_hpclaunch_does_not_send(self):
+        for data in (b"\xff" * 64, channel.frame(channel.HELLO, -1, bytes(28)), channel.frame(channel.BEGUN, 0, bytes(68)),
+                     channel.frame(channel.ENDED, 0, bytes(8 + 200)), channel.frame(channel.ENDED, 0, bytes(8 + 16384)), channel.frame(99, 0)):
+            self.use()
+            child, _ = self.begin("echo ready; read line; exit 7")
+            self.ready(child)
+            self.server.send_raw(data)
+            self.wait_until(lambda: self.server.closed)  # by the monitor
+            out, err = child.communicate(b"x\n", timeout=LIMIT)
+            self.assertEqual((child.returncode, out), (7, b""))
+            self.assertIn(b"exit status 7", err)
+
+    def test_another_address(self):
+        self.use(before=("127.0.0.2",), releases=True)  # nobody listens there
+        child, _ = self.begin("exit 7")
+        self.assertEqual((self.ended().status, self.finish(child)), (7, (7, b"", "")))
+
+    # ---- signals ----
+
+    def test_a_signal_for_one_rank_and_for_all(self):
+        children = [self.count(rank)[0] for rank in range(3)]
+        self.server.send(channel.SIGNAL, 1, signal.SIGTERM)
+        self.assertEqual(children[1].stdout.readline(), b"got\n")
+        self.server.send(channel.SIGNAL, 0, signal.SIGTERM)
+        self.assertEqual(children[0].stdout.readline(), b"got\n")
+        self.server.send(channel.SIGNAL, self.server.ALL, signal.SIGUSR1)
+        ends = sorted((self.server.next(channel.ENDED) for _ in children), key=lambda end: end.rank)
+        self.assertEqual([(end.rank, end.status, end.sent) for end in ends], [(0, 3, signal.SIGTERM), (1, 3, signal.SIGTERM), (2, 3, 0)])
+        for rank in range(3):
+            self.server.send(channel.RELEASE, rank)
+        self.assertEqual([self.finish(child) for child in children], [(3, b"", "")] * 3)  # rank 2 has heard of none of them
+
+    def test_a_signal_reaches_a_wrappers_program(self):
+        child, _ = self.begin("%s -c \"%s\"; true" % (sys.executable, self.COUNT.replace("SIGUSR1", "SIGHUP")))
+        self.ready(child)
+        self.server.send(channel.SIGNAL, 0, signal.SIGTERM)
+        self.assertEqual(child.stdout.readline(), b"got\n")
+        self.assertEqual((self.ended().status, self.server.rest()), (signal.SIGTERM, []))  # of the shell; none came from outside
+        os.killpg(child.pid, signal.SIGHUP)
+        self.assertEqual(self.server.next(channel.SIGNALLED).number, signal.SIGHUP)
+        self.assertEqual(self.release(child)[:2], (-signal.SIGTERM, b""))
+
+    def test_a_signal_reaches_a_program_that_left_the_group(self):
+        for leave in "os.setpgid(0, 0)", "os.setsid()":
+            self.use()
+            child, _ = self.begin(None, arguments=(sys.executable, "-c", "import os\n%s\n" % leave + self.COUNT))
+            self.ready(child)
+            self.server.send(channel.SIGNAL, 0, signal.SIGTERM)
+            self.assertEqual(child.stdout.readline(), b"got\n")
+            os.killpg(child.pid, signal.SIGTERM)  # and so does one of the launcher
+            self.assertEqual(child.stdout.readline(), b"got\n")
+            self.assertEqual(self.server.next(channel.SIGNALLED).number, signal.SIGTERM)
+            self.server.send(channel.SIGNAL, 0, signal.SIGUSR1)
+            self.assertEqual(self.ended().status, 3)
+            self.assertEqual(self.release(child), (3, b"", ""))
+
+    def test_a_signal_reaches_the_program_of_timeout(self):
+        program = self.COUNT.replace("SIGUSR1", "SIGHUP")  # timeout(1) passes that one on
+        child, _ = self.begin(None, arguments=(shutil.which("timeout"), "1000", sys.executable, "-c", program))
+        self.ready(child)
+        self.server.send(channel.SIGNAL, 0, signal.SIGTERM)
+        self.assertEqual(child.stdout.readline(), b"got\n")
+        self.server.send(channel.SIGNAL, 0, signal.SIGHUP)
+        self.assertEqual(self.ended().sent, signal.SIGHUP)
+        self.release(child)
+
+    def test_a_signal_where_the_launcher_leads_the_group(self):
+        """Only the program: the launcher has sent nothing."""
+        plan = wire(":rank=R:stay=exit:layout=0*1:class=1").decode()
+        env = {"R": "0", "HPCLAUNCH_PLAN": plan, "PATH": os.environ["PATH"], "HPCLAUNCH_CHANNEL": self.server.variable}
+        child = subprocess.Popen(["/bin/sh", "-c", "trap 'echo launcher' TERM; \"$@\"; echo $?", "sh", SHIM, sys.executable, "-c", self.COUNT], env=env,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        self.children.append(child)
+        self.server.next(channel.BEGUN)
+        self.ready(child)
+        self.server.send(channel.SIGNAL, 0, signal.SIGTERM)
+        self.assertEqual(child.stdout.readline(), b"got\n")
+        self.server.send(channel.SIGNAL, 0, signal.SIGUSR1)
+        self.assertEqual(self.ended().status, 3)
+        self.assertEqual(self.release(child), (0, b"3\n", ""))
+
+    def test_a_signal_from_outside_is_told_and_delivered_once(self):
+        child, _ = self.count()
+        os.killpg(child.pid, signal.SIGTERM)
+        told = self.server.next(channel.SIGNALLED)
+        self.assertEqual((told.rank, told.number, child.stdout.readline()), (0, signal.SIGTERM, b"got\n"))
+        self.server.send(channel.SIGNAL, 0, signal.SIGTERM)  # so that a second one would have been before this one
+        self.assertEqual(child.stdout.readline(), b"got\n")
+        self.server.send(channel.SIGNAL, 0, signal.SIGUSR1)
+        end = self.ended()
+        self.assertEqual((end.status, end.sent, self.server.rest()), (3, signal.SIGTERM, []))
+        self.assertEqual(self.release(child), (3, b"", ""))
+
+    def test_who_has_ended_it(self):
+        """A signal to the group is somebody's; one to the program alone is not."""
+        for to_group in True, False:
+            child, begun = self.begin(self.WAIT)
+            child.stdout.readline()
+            if to_group:
+                os.killpg(child.pid, signal.SIGTERM)
+                self.assertEqual(self.server.next(channel.SIGNALLED).number, signal.SIGTERM)
+            else:
+                os.kill(begun.pid, signal.SIGTERM)
+            end = self.ended()
+            self.assertEqual((end.by_signal, end.status, end.sent), (1, signal.SIGTERM, signal.SIGTERM if to_group else 0))
+            self.assertEqual(self.release(child)[0], -signal.SIGTERM)
+        child, _ = self.begin("kill 0; sleep 1000")
+        self.assertEqual(self.ended().sent, 0)
+        self.release(child)
+
+    def test_stop_and_continue(self):
+        child, begun = self.begin(self.WAIT)
+        child.stdout.readline()
+        self.server.send(channel.SIGNAL, 0, signal.SIGSTOP)
+        self.wait_until(lambda: state(begun.pid) == "T")
+        self.server.send(channel.SIGNAL, 0, signal.SIGCONT)
+        self.wait_until(lambda: state(begun.pid) != "T")
+        self.server.send(channel.SIGNAL, 0, signal.SIGTERM)
+        end = self.ended()
+        self.assertEqual((end.by_signal, end.status, end.sent), (1, signal.SIGTERM, signal.SIGTERM))
+        self.assertEqual(self.release(child)[0], -signal.SIGTERM)
+
+    def test_kill(self):
+        child, begun = self.begin("trap '' TERM; sleep 1000 & echo $!; wait; wait")
+        other = int(child.stdout.readline())
+        self.server.send(channel.SIGNAL, 0, signal.SIGKILL)
+        end = self.ended()
+        self.assertEqual((end.pid, end.by_signal, end.status, end.sent), (begun.pid, 1, signal.SIGKILL, signal.SIGKILL))
+        self.assertEqual(self.release(child), (-signal.SIGKILL, b"", ""))
+        self.wait_until(lambda: not alive(other))  # what the program has started goes with it
+
+    # ---- several monitors of a node ----
+
+    def test_one_connection_for_a_node(self):
+        for count in 2, 5:
+            self.use()
+            children = [self.start("read line; exit %d" % rank, rank) for rank in range(count)]
+            self.assertEqual([self.server.next(channel.BEGUN, rank).rank for rank in range(count)], list(range(count)))
+            for child in children:
+                child.stdin.close()
+                child.stdin = None
+            ends = [self.server.next(channel.ENDED) for _ in children]
+            self.assertEqual({(end.rank, end.status) for end in ends}, {(rank, rank) for rank in range(count)})
+            self.assertEqual((len(self.server.connections), self.server.nodes), (1, [0]))
+            for rank in range(count):
+                self.server.send(channel.RELEASE, rank)
+            self.assertEqual([self.finish(child)[0] for child in children], list(range(count)))
+
+    def test_the_first_one_stays_for_the_others(self):
+        first, _ = self.begin("exit 1")
+        second, _ = self.begin("read line; exit 2", rank=1)
+        self.ended()
+        self.server.send(channel.RELEASE, 0)
+        third, _ = self.begin("exit 3", rank=2)
+        self.assertEqual(self.ended(2).status, 3)
+        self.assertEqual(self.release(third, 2)[0], 3)
+        second.stdin.close()
+        second.stdin = None
+        self.assertEqual(self.ended(1).status, 2)
+        self.assertEqual(self.release(second, 1)[0], 2)
+        self.assertEqual(self.finish(first)[0], 1)
+        self.assertEqual(len(self.server.connections), 1)
+
+    def test_another_one_takes_the_place_of_the_first(self):
+        first, begun = self.begin(self.WAIT)
+        others = [self.begin(script, rank)[0] for rank, script in ((1, "exit 4"), (2, "read line; exit 5"), (3, "read line; exit 6"))]
+        self.assertEqual(self.ended(1).status, 4)
+        before = self.server.welcomed[0]
+        os.kill(first.pid, signal.SIGKILL)
+        self.wait_until(lambda: not alive(begun.pid))
+        again = [self.server.next(channel.BEGUN, rank) for rank in (1, 2, 3)] + [self.ended(1)]
+        self.assertEqual(again[-1].status, 4)
+        self.assertEqual({frame.connection for frame in again}, {self.server.welcomed[-1]})
+        self.assertEqual((len(self.server.connections), self.server.nodes), (2, [0, 0]))
+        self.assertNotEqual(before, self.server.welcomed[-1])
+        for child in others[1:]:
+            child.stdin.close()
+            child.stdin = None
+        ends = [self.server.next(channel.ENDED) for _ in range(2)]
+        self.assertEqual({(end.rank, end.status) for end in ends}, {(2, 5), (3, 6)})
+        for rank in 1, 2, 3:
+            self.server.send(channel.RELEASE, rank)
+        self.assertEqual([self.finish(child)[0] for child in others], [4, 5, 6])
+
+    def test_all_are_alone_when_the_connection_ends(self):
+        children = [self.begin("read line; exit 7", rank)[0] for rank in range(3)]
+        self.server.close()
+        for child in children:
+            _, err = child.communicate(b"\n", timeout=LIMIT)
+            self.assertEqual(child.returncode, 7)
+            self.assertIn(b"exit status 7", err)
+
+    def test_long_ends_before_there_is_a_connection(self):
+        """More than the first one can hold for the others: none of them is lost, nor its own."""
+        self.use(speaks=False, before=("127.0.0.1",) * 3)
+        script = "read line; head -c 20000 /dev/zero | tr '\\0' y >&2; exit 1"
+        first = self.start(script, 0)
+        self.wait_until(lambda: self.server.connections)
+        others = [self.start(script, rank) for rank in range(1, 12)]
+        readers = [threading.Thread(target=child.stderr.read) for child in [first] + others]
+        for reader in readers:
+            reader.start()
+        for child in others + [first]:
+            program = self.program_of(child)
+            child.stdin.close()
+            child.stdin = None
+            self.wait_until(lambda: not os.path.exists("/proc/%d" % program))  # its end is known
+        self.server.speaks.set()
+        self.assertEqual({len(self.ended(rank).tail) for rank in range(12)}, {16384})
+        for rank in range(12):
+            self.server.send(channel.RELEASE, rank)
+        for child, reader in zip([first] + others, readers):
+            self.assertEqual(child.wait(timeout=LIMIT), 1)
+            reader.join()
+
+    def program_of(self, child):
+        def programs():
+            with open("/proc/%d/task/%d/children" % (child.pid, child.pid), encoding="ascii") as file:
+                return file.read().split()
+        self.wait_until(programs)
+        return int(programs()[0])
 
 
 class Report(unittest.TestCase):

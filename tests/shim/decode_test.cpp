@@ -101,7 +101,7 @@ TEST_CASE("what is compared and who stays", "[shim]") {
   CHECK(plan->signal == 10);
   CHECK(plan->signal_at == 9999999999ULL);
   CHECK(plan->hosts == "abc...-_0");
-  CHECK(run_rank(wire, 1, {"GONE=1", "STAYS=2", "AWAY=", "HPCLAUNCH_RECORDS=1"}).environment ==
+  CHECK(run_rank(wire, 1, {"GONE=1", "STAYS=2", "AWAY=", "HPCLAUNCH_CHANNEL=1"}).environment ==
         Entries{"STAYS=2"});
   for (const auto& [rank, granted, first, last] :
        {std::array{1, 8, 4, 7}, std::array{2, 8, 0, 3}, std::array{4, 2, 0, 1}}) {
