@@ -193,7 +193,8 @@ hpclaunch_unit_test(sys LABEL local SOURCES
   tests/sys/events_test.cpp
   tests/sys/local_test.cpp
   tests/sys/network_test.cpp
-  tests/sys/supervised_test.cpp)
+  tests/sys/channel_test.cpp
+  tests/sys/verdict_test.cpp)
 hpclaunch_unit_test(job SOURCES
   tests/job/cgroup_quota_test.cpp
   tests/job/live_node_test.cpp
@@ -288,6 +289,12 @@ hpclaunch_driver_test(local.black-box local local_driver tests/sys/local_driver.
                       SCRIPT sys/local_test.py LINK hpclaunch_sys)
 hpclaunch_driver_test(supervised.black-box supervised supervised_driver tests/sys/supervised_driver.cpp
                       SCRIPT sys/supervised_test.py LINK hpclaunch_launcher hpclaunch_sys)
+if(_machine AND NOT _pure)
+  add_executable(supervised_driver tests/sys/supervised_driver.cpp)
+  target_link_libraries(supervised_driver PRIVATE hpclaunch_launcher hpclaunch_sys)
+  target_include_directories(supervised_driver PRIVATE ${_tests})
+endif()
+hpclaunch_test(supervised.scale machine supervised COMMAND ${_python} ${_tests}/sys/channel_scale_test.py $<TARGET_FILE:supervised_driver>)
 hpclaunch_driver_test(profile.schema profile profile_check tests/profile/profile_check.cpp
                       SCRIPT profile/schema_test.py LINK hpclaunch_profile WORDS ${PROJECT_SOURCE_DIR})
 hpclaunch_driver_test(shim.black-box.checked shim hpclaunch-shim-checked src/shim/main.cpp
@@ -369,13 +376,19 @@ endif()
 if(_machine)
   add_executable(rank_record tests/engines/rank_record.cpp)
   function(hpclaunch_engine_test topic)
+    set(_file ${topic})
+    if(topic STREQUAL deaths)
+      set(_file ends)
+    endif()
     hpclaunch_test(engines.${topic} machine engines
-                   COMMAND ${_python} ${_tests}/engines/${topic}_test.py $<TARGET_FILE:hpclaunch> $<TARGET_FILE:rank_record> ${ARGN})
+                   COMMAND ${_python} ${_tests}/engines/${_file}_test.py $<TARGET_FILE:hpclaunch> $<TARGET_FILE:rank_record> ${ARGN})
   endfunction()
+  set(_only_deaths Deaths)
+  set(_only_ends Signals BatchJobs Firewall)
   # Those that wait longest first: the others run beside them.
   set(_cost 1000)
-  foreach(topic waits faults failures training matrix cluster restart launches stage container submit identity mps)
-    hpclaunch_engine_test(${topic})
+  foreach(topic deaths ends waits faults failures training matrix cluster restart launches stage container submit identity mps)
+    hpclaunch_engine_test(${topic} ${_only_${topic}})
     set_tests_properties(engines.${topic} PROPERTIES COST ${_cost})
     math(EXPR _cost "${_cost} - 1")
   endforeach()

@@ -670,8 +670,10 @@ def crash_node(state, node, how):
     if how == "silent":
         subprocess.run([tool("ip"), "link", "set", "port%d" % (index + 1), "down"], check=True)
     here = lambda: [pid for pid in numbered() if space_of(pid) == space and birth(pid) is not None]
-    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first, so that none of them sees another one end
-        for pid in here():
+    # Stopped first, so that none of them sees another one end; children before their parents, since the kernel wakes stopped
+    # process groups by SIGHUP and SIGCONT when they become orphans.
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in sorted(here(), key=lambda pid: len(descendants(pid))):
             if pid != holder or number == signal.SIGKILL:
                 try:
                     os.kill(pid, number)

@@ -22,7 +22,8 @@ class Failures(engines.Test):
 
     def words(self, launcher, *more):
         self.own_nodes(launcher)
-        return ["run", "--launcher", launcher, "--ppn", "2", "--oversubscribe", *self.meeting(), *more]
+        alone = [] if "--report" in more else ["--no-supervise"]
+        return ["run", *alone, "--launcher", launcher, "--ppn", "2", "--oversubscribe", *self.meeting(), *more]
 
     def one_ends(self, how):
         folder = os.path.join(self.folder, "up")
@@ -199,7 +200,7 @@ class Failures(engines.Test):
 
     def test_the_launcher_is_killed_slurm(self):
         """srun in an allocation of its own: killed, its ranks go as well."""
-        words = ["run", "--launcher", "slurm", "--hostfile", self.file("hosts", "n1\nn2\n"), "--ppn", "2", "--oversubscribe", "--bind-via", "shim",
+        words = ["run", "--no-supervise", "--launcher", "slurm", "--hostfile", self.file("hosts", "n1\nn2\n"), "--ppn", "2", "--oversubscribe", "--bind-via", "shim",
                  "--launcher-arg=--exclusive", "--launcher-arg=--overcommit", *self.meeting()]
         self.launcher_killed("login", words, None, signal.SIGKILL)
 

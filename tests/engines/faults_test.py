@@ -116,27 +116,11 @@ class Faults(InJob):
                     status, err = self.while_it_runs(launcher, "exec sleep " + SLEEP, lambda: self.cluster.crash("n2"), support.LIMIT, nodes=3)
                 finally:
                     self.cluster.start("n2")
-                self.assertNotEqual(status, 0, err)
-                self.assertNotIn("@hpclaunch", err)
+                self.assertEqual(status, 137, err)
                 said = [line for line in err.splitlines() if line.startswith("hpclaunch: ") and "site" not in line and "--profile" not in line]
-                if launcher == "hydra":  # mpiexec ends at once, and with it all that ranks could report: its connection tells
-                    self.assertEqual(said[0], "hpclaunch: node n2 failed first: no exit status from ranks 2-3 on n2")
-                elif launcher == "openmpi":  # whose stop may lose the record of a rank, or of a node's
-                    self.assertRegex(said[0], "^hpclaunch: (node n2|one of 2 nodes) failed first: no exit status from ranks 2-3 on n2")
-                    self.assertRegex(said[1], "^hpclaunch: the launcher stopped [1-4] ranks?$")
-                else:
-                    self.assertEqual(said[:2], ["hpclaunch: node n2 failed first: no exit status from ranks 2-3 on n2", "hpclaunch: the launcher stopped 4 ranks"])
+                self.assertEqual(said[0], "hpclaunch: node n2 failed first: its connection ended, with ranks 2-3 on n2 running")
+                self.assertEqual(err.count("failed first"), 1, err)
                 self.nothing_left(but=["slurmstepd"])
-
-    def test_a_monitor_that_is_killed_blames_no_node(self):
-        """Its program goes on; when mpiexec ends, its connections have ended in any order, and records may be lost."""
-        for launcher in ("hydra", "openmpi"):
-            with self.subTest(launcher):
-                script = ALL_BEGIN + "[ $RANK = 1 ] && kill -9 $PPID; exec sleep 4"
-                done = self.do(launcher, "--supervise", "--grace", "2", "--", "/bin/sh", "-c", script, tempfile.mkdtemp(dir=self.folder), nodes=3)
-                self.assertNotEqual(done.status, 0)
-                self.assertNotIn("failed first", done.err)
-        self.nothing_left(but=["slurmstepd"])
 
     def test_the_exact_status_is_the_default(self):
         """srun's own status of a job in which it stopped ranks is 143, whatever happened before."""
@@ -144,19 +128,6 @@ class Faults(InJob):
             for how, status in (("kill -9 $$", 137), ("kill -SEGV $$", 139), ("kill -ABRT $$", 134), ("exit 7", 7)):
                 with self.subTest(launcher + ": " + how):
                     self.ok(self.do(launcher, "--grace", "2", *self.one_ends(how)), status)
-        self.nothing_left(but=["slurmstepd"])
-
-    def test_an_old_log_neither_ends_nor_excuses_a_job(self):
-        line = "@hpclaunch %srank=%d node=%d host=n1 pid=77 at=%f exit=%d"
-        for key in ("", "0123456789abcdef "):
-            kills = self.file("kills", line % (key, 1, 0, time.time(), 9) + "\n")
-            blesses = self.file("blesses", "".join(line % (key, rank, rank // 2, time.time(), 0) + "\n" for rank in range(4)))
-            for launcher in LAUNCHERS:
-                with self.subTest(launcher):
-                    done = self.ok(self.do(launcher, "--supervise", "--", "/bin/sh", "-c", "cat %s >&2; sleep 0.5" % kills))
-                    self.assertEqual(done.err.count("exit=9"), 4)  # as text
-                    done = self.do(launcher, "--supervise", "--grace", "1", "--", "/bin/sh", "-c", "cat %s >&2; [ $RANK = 3 ] && kill -9 $$; exec sleep %s" % (blesses, SLEEP))
-                    self.ok(done, 137)
         self.nothing_left(but=["slurmstepd"])
 
     def test_a_log_per_rank(self):

@@ -6,7 +6,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import engines
-from engines import EXAMPLE, wait_until
+from engines import EXAMPLE, support, wait_until
 
 PYTHON = os.environ.get("HPCLAUNCH_TEST_PYTHON", "/usr/bin/python3")
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "checkpointing.py")
@@ -110,6 +110,60 @@ class Restart(engines.Test):
             self.assertEqual("restart 1 of 1, after rank" in done.err, bool(faults), str(done))
         self.assertEqual(ends[0], ends[1])
         self.nothing_left()
+
+
+class Spares(Restart):
+    """A node that is lost is never used again. Rank 3 is on n2."""
+
+    nodes = 3
+    test_planted_faults = test_killed_ranks = test_a_fault_of_the_program = test_training = None
+
+    def lose(self, launcher, silent, *more):
+        self.own_nodes()
+        folder = os.path.join(self.folder, "%s-%d%s" % (launcher, silent, "-".join(more)))
+        os.makedirs(folder)
+        os.chmod(folder, 0o777)
+        words = ["run", "--launcher", launcher, "--ppn", str(RANKS // 2), "--oversubscribe", "--max-restarts", "2", "--grace", "3", "--lost-after", "4",
+                 "--report", os.path.join(folder, "report"), *more, "--", PYTHON, PROGRAM, folder, str(STEPS), "%d:2:wait:1" % (RANKS - 1)]
+
+        def crash():
+            wait_until(lambda: os.path.exists(os.path.join(folder, "checkpoint")), 60, "no step was made")
+            self.cluster.crash("n2", silent)
+
+        with ThreadPoolExecutor(1) as beside:
+            crashed = beside.submit(crash)
+            try:
+                if launcher == "slurm":
+                    argv = ["salloc", "-Q", "--no-kill", "-N", "3", "--exclusive", "--overcommit", support.HPCLAUNCH, *words]
+                    done = self.cluster.run("login", argv)
+                else:
+                    done = self.cluster.run("n1", [support.HPCLAUNCH, *words], env=self.cluster.pbs(3, 2))
+                crashed.result()
+            finally:
+                self.cluster.start("n2")
+        done = support.Done(done.returncode, done.stdout.encode(errors="surrogateescape"), done.stderr.encode(errors="surrogateescape"))
+        self.nothing_left(but=["slurmstepd"])
+        return done, folder
+
+    def test_a_spare_takes_its_place(self):
+        for launcher, silent in (("hydra", False), ("hydra", True), ("slurm", False)):
+            with self.subTest(launcher=launcher, silent=silent):
+                done, folder = self.lose(launcher, silent, "--spares", "1")
+                report = self.judge(done, folder, 2)
+                self.assertIn("hpclaunch: n3 takes the place of n2, whose connection ended\nhpclaunch: restart 1 of 2, after lost node n2\n", done.err)
+                self.assertEqual(report["hosts"], ["n1", "n3"])
+
+    def test_without_a_spare(self):
+        done, _ = self.lose("hydra", True, "--nodes", "2")
+        self.assertEqual(done.status, 137, str(done))
+        self.assertIn("hpclaunch: no restart: n2 was lost, and there is no spare node\n", done.err)
+
+    def test_fewer_nodes(self):
+        """The result is that of another number of ranks; that there is one, and where, counts."""
+        done, folder = self.lose("hydra", True, "--nodes", "1:3")
+        self.assertEqual(done.status, 0, str(done))
+        self.assertIn("hpclaunch: continuing with 2 nodes, without n2, whose connection ended\n", done.err)
+        self.assertTrue(os.path.exists(os.path.join(folder, "result")))
 
 
 if __name__ == "__main__":
