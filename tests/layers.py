@@ -13,8 +13,8 @@ import re
 import sys
 import tempfile
 
-FLOORS = [  # docs/architecture.md: a module sees lower floors only; doctor and authoring stand on world, catalogue beside knowledge
-    "base shim",
+FLOORS = [  # docs/architecture.md: a module sees lower floors only; doctor and authoring stand on world, catalogue beside knowledge, shim beside shared
+    "base shim shared",
     "model",
     "profile knowledge scheduler launcher sys catalogue",
     "plan check lint render probe",
@@ -24,7 +24,7 @@ FLOORS = [  # docs/architecture.md: a module sees lower floors only; doctor and 
     "cli",
 ]
 FLOOR_OF = {module: floor for floor, modules in enumerate(FLOORS) for module in modules.split()}
-BESIDE = {("catalogue", "knowledge")}
+BESIDE = {("catalogue", "knowledge"), ("shim", "shared")}
 
 PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "result.h": "base", "cpuset.h": "base", "text.h": "base",
@@ -44,7 +44,7 @@ SEES = {  # module -> modules whose public headers it may include
     "base": "",
     "model": "base",
     "profile": "base model", "knowledge": "base model", "scheduler": "base model", "launcher": "base model",
-    "sys": "base model",
+    "sys": "base model shared",
     "plan": "base model profile knowledge", "check": "base model profile knowledge launcher",
     "lint": "base model knowledge scheduler launcher",
     "render": "base model", "probe": "base model sys",
@@ -54,7 +54,7 @@ SEES = {  # module -> modules whose public headers it may include
     "authoring": "base model profile knowledge scheduler launcher sys plan check render probe world",
     # A command line: no batch system, no launcher, no probe.
     "cli": "base model profile knowledge sys check lint render world doctor start authoring",
-    "shim": "",
+    "shim": "shared", "shared": "",
     # hpclaunch-catalogue, which compiles profiles/variables/ at build time; no part of the program.
     "catalogue": "base model knowledge",
 }
@@ -79,6 +79,7 @@ PURPOSE = {  # module -> what it is for, in six words; scripts/house draws docs/
     "authoring": "creates, shows and tests site profiles",
     "cli": "commands, options, help, completion",
     "shim": "freestanding, between launcher and rank",
+    "shared": "frames between hpclaunch and its monitors",
 }
 PURPOSE_WORDS = 6
 PURE = {"base", "model", "profile", "knowledge", "scheduler", "launcher", "plan", "check", "lint", "render"}
@@ -170,7 +171,7 @@ class Tree:
         beside = os.path.join(os.path.dirname(path), name)
         target = beside if name.startswith(".") or os.path.exists(beside) else os.path.join(self.root, "src", name)
         parts = os.path.relpath(os.path.normpath(target), os.path.join(self.root, "src")).split(os.sep)
-        if parts[0] != module:
+        if parts[0] != module and not (parts[0] == "shared" and "shared" in SEES[module]):
             self.report(path, number, '"%s" is private to %s; %s may not include it' % (name, parts[0], module))
 
     def check_file(self, path, module, owner):

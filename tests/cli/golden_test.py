@@ -179,6 +179,7 @@ OPTIONS = {
     "--launcher": (["pals"], "same"), "--launcher-arg": (["-v"], "same"), "--verify": (["strict"], "same"), "--on-drift": (["fail"], "same"),
     "--env": (["A=1"], "same"), "--env-file": (["e"], "holds", {"files": {"e": "A=1\n"}}), "--set": (["A=1"], "same"), "--unset": (["A"], "same"),
     "--master-addr": (["h"], "same"), "--master-port": (["7000"], "same"), "--label": ([], "same"), "--log-dir": (["/logs"], "same"), "--grace": (["5"], "same"),
+    "--lost-after": (["9"], "same"), "--end-timeout": (["9"], "same"), "--spares": (["1"], "no use without restarts"), "--on-time-limit": (["requeue"], "holds"),
     "--start-timeout": (["5"], "same"), "--supervise": ([], "same"), "--no-supervise": ([], "same"), "--max-restarts": (["2"], "same"), "--report": (["/r"], "same"),
     "--signal": (["USR1@9"], "end of the allocation unknown"), "--ends-in": (["01:00:00"], "--ends-in needs --signal"),
     "--container": (["/x.sif"], "holds", {"files": ["/x.sif"], "programs": ["apptainer"]}), "--container-engine": (["podman"], "without an image"),

@@ -385,17 +385,14 @@ TEST_CASE("traits of the launchers that the shim binds for", "[launcher]") {
 
 TEST_CASE("each launcher's termination policy", "[launcher][termination]") {
   const auto policy = [](const char* name) { return find_launcher(name)->traits.termination; };
-  for (const char* name : {"hydra", "intelmpi"}) {
-    CHECK(policy(name).sent_for(kInt) == kInt);
-    CHECK(policy(name).sent_for(kHup) == kTerm);
-    CHECK(policy(name).sent_for(kUsr1) == kUsr1);
-    CHECK(policy(name).sent_for(kUsr2) == 0);
+  CHECK(policy("slurm").queues);
+  CHECK(policy("flux").queues);
+  CHECK_FALSE(policy("prrte").queues);
+  CHECK(policy("prrte").ranks_outlive_launcher);
+  for (const char* name : {"hydra", "intelmpi"}) {  // mpiexec leaves its ranks alone
+    CHECK_FALSE(policy(name).fails_fast);
+    CHECK(policy(name).on_parent_death == kKill);
   }
-  CHECK(policy("slurm").sent_for(kTerm) == kInt);
-  CHECK(policy("slurm").sent_for(kUsr2) == kUsr2);
-  CHECK(policy("slurm").variable == "SLURM_DISABLE_STATUS=1");
-  CHECK(policy("flux").sent_for(kInt) == kTerm);
-  CHECK(policy("openmpi").sent_for(kTerm) == kTerm);
   for (const Launcher& launcher : launchers()) {
     CHECK(policy(std::string(launcher.name).c_str()).steps.back().signal == kKill);
     CHECK(policy(std::string(launcher.name).c_str()).on_parent_death != 0);
@@ -473,23 +470,15 @@ TEST_CASE("PRRTE: joined values that it refuses are given as two words", "[launc
   CHECK_FALSE(head("openmpi 4.1.4", plan).ends_with("ppr:2:node\n"));
 }
 
-TEST_CASE("PRRTE kills ranks of its own node since 4.1, and may end with 0",
-          "[launcher][openmpi]") {
+TEST_CASE("launchers above PRRTE take its own variables from the ranks", "[launcher][openmpi]") {
   const auto traits_of = [](const char* name, const char* version) {
-    LauncherTraits one = find_launcher(name)->traits;
-    find_launcher(name)->of_version(one, version);
+    const Launcher* launcher = find_launcher(name);
+    LauncherTraits one = launcher->traits;
+    if (launcher->of_version != nullptr) launcher->of_version(one, version);
     return one;
   };
-  for (const char* version : {"4.1.0", "5.0", ""})
-    CHECK_FALSE(traits_of("prrte", version).termination.at_stop.empty());
-  for (const char* version : {"3.0.13", "4.0.0", "2.0"})
-    CHECK(traits_of("prrte", version).termination.at_stop.empty());
-  CHECK(traits_of("openmpi", "5.0.7").termination.at_stop.empty());
-  CHECK(traits_of("prrte", "4.1.0").termination.zero_for_lost_node);
-  CHECK(traits_of("openmpi", "5.0.7").termination.zero_for_lost_node);
-  CHECK(traits_of("openmpi", "").termination.zero_for_lost_node);
-  CHECK_FALSE(traits_of("openmpi", "4.1.4").termination.zero_for_lost_node);
   CHECK(traits_of("prrte", "").removes == "PMIX_ PRTE_");
+  CHECK_FALSE(traits_of("openmpi", "5.0.7").removes.empty());
   CHECK(traits_of("openmpi", "4.1.4").removes.empty());
 }
 

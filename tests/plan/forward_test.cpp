@@ -47,15 +47,16 @@ TEST_CASE("what a launcher must be told by name", "[plan][forward]") {
   CHECK(std::is_sorted(plan.environment.forward.begin(), plan.environment.forward.end()));
   for (const char* name : {"PATH", "LD_LIBRARY_PATH", "MINE", "EMPTY", "OMP_NUM_THREADS", "TYPED",
                            "TERM", "HPCLAUNCH_PLAN", "HPCLAUNCH_PROFILE_PATH", "MASTER_ADDR",
-                           "MASTER_PORT", "WORLD_SIZE", "PYTHONUNBUFFERED"}) {
+                           "MASTER_PORT", "WORLD_SIZE", "PYTHONUNBUFFERED", "HPCLAUNCH_CHANNEL"}) {
     INFO(name);
     CHECK(has(plan, name));
   }
-  for (const char* name :
-       {"GONE", "NEVER", "RANK", "LOCAL_RANK", "NO_EQUALS", "HPCLAUNCH_RECORDS"}) {
+  for (const char* name : {"GONE", "NEVER", "RANK", "LOCAL_RANK", "NO_EQUALS"}) {
     INFO(name);
     CHECK_FALSE(has(plan, name));
   }
+  asked(in).supervise = false;
+  CHECK_FALSE(has(plan_of(in), "HPCLAUNCH_CHANNEL"));
 }
 
 TEST_CASE("what belongs to this host, this login or a launcher stays here", "[plan][forward]") {

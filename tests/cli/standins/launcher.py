@@ -17,9 +17,10 @@ import os
 import re
 import subprocess
 import sys
-import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # the tests start Python with -I
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "support")]  # the tests start Python with -I
+import channel  # noqa: E402
 import flux  # noqa: E402
 
 # option -> takes a value. A value stands behind "=" or in the next word, for one letter also right behind it.
@@ -270,12 +271,10 @@ def main():
         return flux.run(job, program)
     started, first = [], 0
     for node, count in enumerate(job.counts):
-        for local in range(count):
-            if node in (0, len(job.counts) - 1):
-                started.append((first + local, start(job, program, first + local, local, node)))
-            elif "HPCLAUNCH_RECORDS" in os.environ:  # ranks that are only played end well
-                sys.stderr.write("@hpclaunch %s rank=%d node=%d host=%s pid=1 at=%.6f exit=0\n" % (
-                    os.environ["HPCLAUNCH_RECORDS"], first + local, node, job.hosts[node], time.time()))
+        if node in (0, len(job.counts) - 1):
+            started += [(first + local, start(job, program, first + local, local, node)) for local in range(count)]
+        else:
+            channel.play(node, job.hosts[node], range(first, first + count))
         first += count
     return max(finish(job, rank, child) for rank, child in started)
 

@@ -5,8 +5,7 @@
 It reads the command line as they do, that of the program included, writes down how it was called, and starts on this
 machine every rank of the job's first and last node. Nothing of the product is used here.
 
-CONFIG (JSON): record (a folder); lose, for a node that is lost: {"what": "daemon" or "agent", "when": a file whose
-appearance is the moment}. It is the last node.
+CONFIG (JSON): record (a folder); lose: a file whose appearance is the moment in which the last node is lost.
 """
 import json
 import os
@@ -15,6 +14,9 @@ import signal
 import subprocess
 import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
+import channel  # noqa: E402
 
 KIND = sys.argv[2]
 NEW = KIND == "prrte"  # 3.0.13 and later: other spellings, which are looked for in all words
@@ -30,10 +32,10 @@ TAG = "[1,%d]<%s>: "
 STEP = 0.25  # s between CONT, TERM and KILL
 
 
-def leave(status, text="", stream=None):
+def leave(status, text=""):
     """As they end: the text between two lines of dashes."""
     if text:
-        print("%s\n%s\n%s" % (RULE, text, RULE), file=stream or sys.stderr, flush=True)
+        print("%s\n%s\n%s" % (RULE, text, RULE), file=sys.stderr, flush=True)
     os._exit(status)
 
 
@@ -195,10 +197,8 @@ class Job:
         for rank, (node, local) in enumerate(self.order):
             if node in (0, len(self.counts) - 1):
                 self.ranks[rank] = (node, self.start(rank, node, local))
-            elif "HPCLAUNCH_RECORDS" in os.environ:  # ranks that are only played end well
-                sys.stderr.write("@hpclaunch %s rank=%d node=%d host=%s pid=1 at=%.6f exit=0\n" % (
-                    os.environ["HPCLAUNCH_RECORDS"], rank, node, self.hosts[node], time.time()))
-        sys.stderr.flush()
+        for node in range(1, len(self.counts) - 1):
+            channel.play(node, self.hosts[node], [rank for rank, (own, _) in enumerate(self.order) if own == node])
         for rank, (_, child) in self.ranks.items():
             for name, pipe in (("stdout", child.stdout), ("stderr", child.stderr)):
                 if pipe:
@@ -206,8 +206,9 @@ class Job:
         status, waiting = 0, dict(self.ranks)
         while waiting or tags.get_map():
             self.relay(tags)
-            if lose and os.path.exists(lose["when"]):
-                self.lost(lose["what"])
+            if lose and os.path.exists(lose):
+                self.lose()
+                lose, waiting = None, dict(self.ranks)
             for rank, (node, child) in list(waiting.items()):
                 code = child.poll()
                 if code is None:
@@ -243,19 +244,13 @@ class Job:
         stop(others)
         return code if code > 0 else 128 - code
 
-    def lost(self, what):
-        """The ranks of the last node are gone with it, the others get KILL; the status is 0."""
-        for _, child in self.ranks.values():
-            child.kill()
-            child.wait()
-        host, number = self.nodes[-1], len(self.nodes) - 1
-        if what == "daemon":
-            us = "[prterun-%s-%d@0," % (self.nodes[0], self.pid)
-            leave(0, "PRTE has lost communication with a remote daemon.\n\n  HNP daemon   : %s0] on node %s\n  Remote daemon: %s%d] on node %s\n\n"
-                     "This is usually due to either a failure of the TCP network\nconnection to the node, or possibly an internal failure of\n"
-                     "the daemon itself. We cannot recover from this failure, and\ntherefore will terminate the job.\0" % (us, self.nodes[0], us, number, host))
-        leave(0, "A daemon failed to report back after being spawned. This could\nbe due to several factors\n\n"
-                 "  Local host:    %s\n  Remote host:   %s\n  Daemon exit status: 0\n" % (self.nodes[0], host), sys.stdout)
+    def lose(self):
+        """The ranks of the last node are gone with it. It takes minutes to notice that, and then its status is 0."""
+        for rank, (node, child) in list(self.ranks.items()):
+            if node == len(self.nodes) - 1:
+                child.kill()
+                child.wait()
+                del self.ranks[rank]
 
     def stopped(self, number, frame):
         """3.0 ends ranks in order; 4.1 sends its own node's KILL at once, the others CONT and TERM, and does not wait."""
