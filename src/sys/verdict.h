@@ -1,5 +1,5 @@
 #pragma once
-// What is known of the ends of ranks and launcher, and the result of the job that follows from it. Pure.
+// The ends of ranks and launcher, and the result of the job that follows from them. Pure.
 #include <map>
 #include <optional>
 #include <string>
