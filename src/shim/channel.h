@@ -101,6 +101,7 @@ class Channel {
   static constexpr unsigned long long kLocal = 0, kServer = 1;
   static constexpr long long kPatience = 3000;  // ms for an address
   static constexpr int kPasses = 2;             // over all addresses
+  static constexpr int kAtOnce = 20;            // tries without a pause
 
   void want(int fd, unsigned long long which, unsigned what, int how) const {
     watch(events_, fd, which, what, how);
@@ -141,6 +142,10 @@ class Channel {
       }
       drop(local_);
       if (result == 0 || passing_) break;  // a stranger's, or nobody's
+      if (tries < kAtOnce) {
+        call(SYS_sched_yield);
+        continue;
+      }
       constexpr timespec kPause = {0, 1'000'000};
       call(SYS_nanosleep, &kPause, nullptr);
     }

@@ -128,6 +128,7 @@ Status allow_files(int nodes) {
 }  // namespace
 
 Channel::~Channel() {
+  flush();
   for (const auto& [fd, peer] : peers_) close(fd);
   for (const int fd : {listening_, events_, spare_})
     if (fd >= 0) close(fd);
@@ -142,6 +143,7 @@ Status Channel::open(const ChannelPlace& place, int ranks, int nodes, int lost_s
   most_strangers_ = most_strangers + static_cast<std::size_t>(nodes);  // all nodes may come at once
   of_rank_.assign(static_cast<std::size_t>(ranks), -1);
   ended_.assign(static_cast<std::size_t>(ranks), false);
+  released_.assign(static_cast<std::size_t>(ranks), false);
   if (const Status files = allow_files(nodes); !files) return files.error();
   std::string addresses;
   for (const std::string& one : place.addresses)
@@ -198,6 +200,7 @@ std::vector<Event> Channel::turn() {
       read(fd, found);
   }
   limit_strangers(found);
+  flush();
   return found;
 }
 
@@ -290,6 +293,7 @@ bool Channel::take(int fd, Peer& peer, const channel::Head& head, std::string_vi
       event.text = std::string(begun.host, strnlen(begun.host, sizeof begun.host));
       if (of_rank_[head.rank] != fd) peer.ranks.push_back(head.rank);
       of_rank_[head.rank] = fd;
+      released_[head.rank] = false;
       break;
     }
     case What::log:
@@ -321,8 +325,16 @@ bool Channel::take(int fd, Peer& peer, const channel::Head& head, std::string_vi
 
 void Channel::send(int fd, Peer& peer, std::string_view bytes) {
   peer.out += bytes;
-  if (flush(fd, peer) && peer.out.size() <= kMostUnsent) return;
-  shutdown(fd, SHUT_RDWR);  // the next turn finds its end
+  unsent_.push_back(fd);
+}
+
+void Channel::flush() {
+  for (const int fd : std::exchange(unsent_, {})) {
+    const auto peer = peers_.find(fd);
+    if (peer == peers_.end()) continue;
+    if (!flush(fd, peer->second) || peer->second.out.size() > kMostUnsent)
+      shutdown(fd, SHUT_RDWR);  // the next turn finds its end
+  }
 }
 
 // False: it is lost.
@@ -375,7 +387,9 @@ void Channel::send_signal(int signal, int rank) {
 
 void Channel::release(int rank) {
   const int fd = of_rank_[rank];
-  if (fd >= 0) send(fd, peers_.at(fd), bytes_of(channel::release(rank)));
+  if (fd < 0 || released_[rank]) return;
+  released_[rank] = true;
+  send(fd, peers_.at(fd), bytes_of(channel::release(rank)));
 }
 
 }  // namespace hpclaunch::sys::supervised

@@ -50,6 +50,7 @@ class Channel {
   bool more() const { return more_; }
   void send_signal(int signal, int rank);  ///< rank: or channel::kAllRanks
   void release(int rank);
+  void flush();  ///< sends what these two have left; turn() does as well
 
  private:
   struct Peer {
@@ -83,8 +84,9 @@ class Channel {
   bool more_ = false;
   std::map<int, Peer> peers_;  // by descriptor
   std::deque<int> strangers_;  // without the key so far, the oldest first
+  std::vector<int> unsent_;    // descriptors of peers with `out`, some of them closed or twice
   std::vector<int> of_rank_;   // its connection; -1: none
-  std::vector<bool> ended_;
+  std::vector<bool> ended_, released_;
 };
 
 }  // namespace hpclaunch::sys::supervised

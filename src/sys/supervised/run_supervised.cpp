@@ -110,6 +110,7 @@ class Supervisor {
   }
 
   void wait_for_events() {
+    channel_.flush();
     // A full screen is back pressure: the launcher's output is not read until it has room.
     Wait wait;
     wait.on(signals_.fd());
@@ -208,8 +209,7 @@ class Supervisor {
       to_ranks_.has_got(event.number, rank);
     } else {
       verdict_.ended(event.end, event.text);
-      // The launcher knows of a failure when the others have had their time.
-      if (!event.end.failed() || released_) channel_.release(rank);
+      if (!event.end.failed() || released_) channel_.release(rank);  // else when others had time
     }
   }
 
