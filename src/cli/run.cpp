@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "cli/command.h"
 #include "hpclaunch/launches.h"
 #include "hpclaunch/run_record.h"
@@ -156,10 +158,15 @@ int run(const RunArgs& args, Session& session) {
       prepared ? launch(args, session, *prepared, record) : fail(record, prepared.error(), session);
   record.ended = sys::wall_clock();
   if (prepared && prepared->launch_lock >= 0) job::withdraw_launch();
-  if (!reports) return status;
   constexpr unsigned kOwnerOnly = 0600;  // last lines of a program may have secrets
-  return status_with(
-      status, job::write_file("--report", file, job::run_record_json(record), kOwnerOnly), session);
+  const int last =
+      reports
+          ? status_with(status,
+                        job::write_file("--report", file, job::run_record_json(record), kOwnerOnly),
+                        session)
+          : status;
+  // Without the destructors here: after a fork each page that they touch would be copied first.
+  std::exit(last);
 }
 
 void declare_run_options(Parser& parser, RunArgs& args) {

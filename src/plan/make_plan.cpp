@@ -154,7 +154,10 @@ PlanInput with_threads(PlanInput input, int threads) {
 
 Result<Plan> make_plan(const PlanInput& whole) {
   const std::optional<int>& threads = whole.request->threads_per_core;
-  const PlanInput input = with_grant(threads ? with_threads(whole, *threads) : whole, 0);
+  std::optional<PlanInput> changed;
+  if (threads) changed = with_threads(whole, *threads);
+  if (!whole.grants.empty()) changed = with_grant(changed ? *std::move(changed) : whole, 0);
+  const PlanInput& input = changed ? *changed : whole;
   const std::optional<OneVendor> kept = keep_one_vendor(input);
   if (!kept) return plan_one_vendor(input);
   Result<Plan> plan = plan_one_vendor(kept->input);

@@ -34,6 +34,10 @@ void stop_mps(const Prepared& prepared, const StageLines& lines) {
 
 Result<sys::Ending> start_ranks(const Prepared& prepared) {
   const EnvSnapshot& env = prepared.env;
+  const bool built_in = prepared.launcher.launcher->traits.built_in;
+  // No copy of the plan: each page of it would be copied once more after the fork.
+  if (built_in && prepared.container.engine == nullptr && !prepared.plan.supervision.mps)
+    return sys::run_local(prepared.plan, launch_environment(prepared.plan, env), prepared.shim);
   Plan plan = prepared.plan;
   Argv line = prepared.argv;
   if (plan.supervision.mps) {
@@ -45,7 +49,7 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
     if (!rendered) return rendered.error();
     line = *std::move(rendered);
   }
-  if (prepared.launcher.launcher->traits.built_in) {
+  if (built_in) {
     const Entered entered = enter(prepared.container, prepared.shim, plan);
     return sys::run_local(entered.plan, launch_environment(plan, env), entered.first);
   }
@@ -104,10 +108,12 @@ void requeue(std::vector<std::string> command, const std::string& path, const St
 }
 
 // Each attempt gets its own entry, also where the next one cannot be planned.
-Result<sys::Ending> start_attempts(Prepared prepared, const StageLines& lines,
+Result<sys::Ending> start_attempts(const Prepared& first, const StageLines& lines,
                                    std::vector<Attempt>& attempts) {
-  const int most = prepared.max_restarts;
+  const int most = first.max_restarts;
+  std::optional<Prepared> again;
   while (true) {
+    const Prepared& prepared = again ? *again : first;
     Result<sys::Ending> ending = start_at(prepared, lines);
     if (!ending) return ending.error();
     attempts.push_back({prepared.argv, *ending, sys::wall_clock(), prepared.plan.hosts.names,
@@ -126,7 +132,7 @@ Result<sys::Ending> start_attempts(Prepared prepared, const StageLines& lines,
       return ending;
     }
     for (const int node : lost) lines(replacement_text(prepared.plan, next->plan, node), true);
-    prepared = *std::move(next);
+    again = *std::move(next);
     lines(fmt::format("restart {} of {}, after {}", made, most, failure_text(*ending)), true);
   }
 }

@@ -169,12 +169,11 @@ Result<Slots> slots_of_node(const PlanInput& input) {
 
 }  // namespace
 
-PlanInput with_grant(const PlanInput& input, int grant) {
-  PlanInput own = input;
-  if (input.grants.empty()) return own;
-  own.grant = grant;
-  own.node.allowed = whole_node(input) & input.grants[static_cast<std::size_t>(grant)].cpus;
-  return own;
+PlanInput with_grant(PlanInput input, int grant) {
+  if (input.grants.empty()) return input;
+  input.grant = grant;
+  input.node.allowed = whole_node(input) & input.grants[static_cast<std::size_t>(grant)].cpus;
+  return input;
 }
 
 Result<Slots> find_slots(const PlanInput& input) {

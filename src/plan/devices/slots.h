@@ -83,7 +83,7 @@ std::vector<std::vector<Item>> clustered(const std::vector<Item>& items, Same sa
 }
 
 /// The node of hosts with this grant; as it is where none is by name.
-PlanInput with_grant(const PlanInput& input, int grant);
+PlanInput with_grant(PlanInput input, int grant);
 
 /// Errors: `usage` for a mode or view that there is not; `invalid` for a mask's entry with an unknown fact.
 Result<Slots> find_slots(const PlanInput& input);
