@@ -22,13 +22,13 @@ struct LiveNode {
   std::vector<Diagnostic> diagnostics;  ///< faults of vendors' libraries: "vendor-library", notes
 };
 
-/// This machine's processors, devices and network interfaces, read in a child process, so that a crash or a hang
-/// of the probe cannot affect the caller. The child's environment has nothing that filters what hwloc and the
-/// vendors' libraries see (HWLOC_*, device masks). Each library runs in a child process with a time limit; a failure
-/// is a diagnostic, and the library counts as not installed.
+/// This machine's processors, devices and network interfaces. Where it has a driver of accelerators, or only hwloc can
+/// tell, they are read in a child process, so that a crash or a hang of the probe cannot affect the caller. The child's
+/// environment has nothing that filters what hwloc and the vendors' libraries see (HWLOC_*, device masks). Each library
+/// runs in a child process with a time limit; a failure is a diagnostic, and the library counts as not installed.
 /// Errors: `system` when the child crashed (signal named), exceeded `limit_seconds` (it is killed), hwloc
 /// failed (call and errno named), or no CPU is available; `unsupported` when a PU number exceeds the capacity
-/// of CpuSet. `meanwhile` is called once while the child works.
+/// of CpuSet. `meanwhile` is called once, while the child works where there is one.
 Result<LiveNode> probe_node(
     VendorLibraries libraries, double limit_seconds = 20,
     const std::function<void()>& meanwhile = [] {});

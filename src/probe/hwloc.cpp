@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "hpclaunch/probe.h"
@@ -139,30 +140,41 @@ std::string xml_version(std::string_view xml) {
 
 }  // namespace
 
-Result<Topology> load_live() {
-  Result<Topology> topology = Error{};
-  if (std::optional<Topology> fast = read_processors("")) {
-    topology = std::move(*fast);
-  } else {
-    const Result<Handle> handle = load(nullptr, false);
-    topology = handle ? convert(handle->get()) : handle.error();
-  }
-  if (!topology) return topology;
+namespace {
+
+// Name, mask, devices and interfaces, for the processors of this machine.
+Result<Topology> completed(Topology topology) {
   utsname names{};
-  if (uname(&names) == 0) topology->hostname = names.nodename;
+  if (uname(&names) == 0) topology.hostname = names.nodename;
   const Result<CpuSet> mask = CpuSet::parse(sys::affinity());  // an error where the system has none
-  const CpuSet affinity = mask ? *mask : topology->all_pus();
-  if (!affinity.intersects(topology->allowed)) {
+  const CpuSet affinity = mask ? *mask : topology.all_pus();
+  if (!affinity.intersects(topology.allowed)) {
     return Error{
         ErrorKind::system,
         fmt::format(
             "no CPU is available to this process: the cgroup allows {}, the affinity mask {}",
-            topology->allowed.to_list(), affinity.to_list())};
+            topology.allowed.to_list(), affinity.to_list())};
   }
-  topology->allowed &= affinity;
-  add_devices("", *topology);
-  add_nics("", sys::interfaces(), *topology);
+  topology.allowed &= affinity;
+  add_devices("", topology);
+  add_nics("", sys::interfaces(), topology);
   return topology;
+}
+
+}  // namespace
+
+std::optional<Result<Topology>> load_from_files() {
+  std::optional<Topology> processors = read_processors("");
+  if (!processors) return std::nullopt;
+  return completed(*std::move(processors));
+}
+
+Result<Topology> load_live() {
+  if (std::optional<Result<Topology>> read = load_from_files()) return *std::move(read);
+  const Result<Handle> handle = load(nullptr, false);
+  if (!handle) return handle.error();
+  Result<Topology> topology = convert(handle->get());
+  return topology ? completed(*std::move(topology)) : topology;
 }
 
 Result<std::string> export_xml(const std::string* xml) {

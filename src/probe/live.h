@@ -1,6 +1,7 @@
 #pragma once
 // The readers of hwloc, and those of libraries that the caller names, for tests.
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "hpclaunch/probe.h"
@@ -20,6 +21,9 @@ Status ask_libfabric(Topology& topology, const std::string& library, double limi
 /// As libfabric_parameters, of this library.
 Result<std::vector<FabricParameter>> libfabric_parameters(const std::string& library,
                                                           double limit_seconds);
+
+/// As load_live, where the kernel's files have all of it; nullopt where only hwloc can tell. Changes nothing.
+std::optional<Result<Topology>> load_from_files();
 
 /// This machine, with `allowed` cut to this process's affinity mask.
 /// Changes HWLOC_* in the environment: to be called in a child (child.h).

@@ -66,6 +66,8 @@ struct Libraries {
   std::string sysfs = "/sys";
   /// For each library. A driver without its persistence daemon wakes GPUs one after the other.
   double limit_seconds = 8;
+
+  bool none() const { return nvml.empty() && level_zero.empty() && rocm_smi.empty(); }
 };
 
 /// The libraries to open on this machine, by the names they have there: only of vendors of which the topology
