@@ -165,6 +165,7 @@ int run(const RunArgs& args, Session& session) {
                         job::write_file("--report", file, job::run_record_json(record), kOwnerOnly),
                         session)
           : status;
+  if (args.dry_run) return last;
   // Without the destructors here: after a fork each page that they touch would be copied first.
   std::exit(last);
 }
