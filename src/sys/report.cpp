@@ -27,7 +27,31 @@ bool begins_traceback(std::string_view line) {
          line.find("Traceback (most recent call last)") != line.npos;
 }
 
+constexpr std::size_t kNodesNamed = 8;  // in the text; the record has them all
+
+int count(const std::vector<SilentRanks>& nodes) {
+  int sum = 0;
+  for (const SilentRanks& node : nodes) sum += node.count;
+  return sum;
+}
+
 }  // namespace
+
+std::string named(const std::vector<SilentRanks>& nodes) {
+  std::string where;
+  for (std::size_t i = 0; i < std::min(kNodesNamed, nodes.size()); ++i) {
+    const SilentRanks& node = nodes[i];
+    where += fmt::format("{}{} {} on {}", i == 0 ? "" : ", ", node.count == 1 ? "rank" : "ranks",
+                         node.ranks, node.host);
+  }
+  if (nodes.size() > kNodesNamed) {
+    where += fmt::format(
+        ", and {} on {}",
+        counted(count(nodes) - count({nodes.begin(), nodes.begin() + kNodesNamed}), "rank"),
+        counted(static_cast<long>(nodes.size() - kNodesNamed), "node"));
+  }
+  return where;
+}
 
 void Tail::add(std::string_view bytes) {
   if (bytes.size() > kBytes) bytes.remove_prefix(bytes.size() - kBytes);
@@ -82,11 +106,6 @@ std::string late_crash_text(const RankExit& end, const RankExit* first) {
       "hpclaunch: rank {} ended with {} after it was signalled to stop{}\n", end.rank,
       signal_name(end.signal),
       first == nullptr ? "" : fmt::format(": it may have failed before rank {}", first->rank));
-}
-
-bool explains_better(const RankExit& later, const RankExit& first) {
-  if (is_crash(later) != is_crash(first)) return is_crash(later);
-  return later.rank < first.rank;
 }
 
 bool ends_programs(int signal) {

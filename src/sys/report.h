@@ -1,6 +1,7 @@
 #pragma once
 // Which rank failed first, and the report about it on stderr. Pure; for the local and the supervised
 // launcher.
+#include <algorithm>
 #include <csignal>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ class Tail {
   static constexpr std::ptrdiff_t kMostLines = 100;
 
   void add(std::string_view bytes);
+  std::string_view bytes() const {
+    return std::string_view(bytes_).substr(bytes_.size() - std::min(bytes_.size(), kBytes));
+  }
 
   /// The last `count` lines of the last kBytes, oldest first; from the last Python traceback on, with those
   /// that led to it, where that is more. Of more than kMostLines the first and the last ones. Of a line that
@@ -45,10 +49,6 @@ bool is_fault(const RankExit& end);
 /// About a rank that ended so after it had been signalled. `first`: nullptr when no rank failed before.
 std::string late_crash_text(const RankExit& end, const RankExit* first);
 
-/// Both seen in the same short while: does `later` explain it better than `first`? A crash explains
-/// the exit statuses of the ranks that lost their connection to it; then the lower rank.
-bool explains_better(const RankExit& later, const RankExit& first);
-
 /// "interrupted (Ctrl-C)", "sent SIGTERM to the ranks"; SIGPIPE: the reader of our output has exited.
 std::string forwarded_text(int signal);
 
@@ -57,6 +57,9 @@ std::string forwarded_text(int signal);
 /// file, "" for none.
 std::string failure_report(const Ending& ending, int ranks, int forwarded,
                            std::string_view stopped_by = "hpclaunch", const std::string& log = "");
+
+/// "ranks 4-5 on n3, rank 6 on n4"; of many nodes the first ones, and how many more.
+std::string named(const std::vector<SilentRanks>& nodes);
 
 /// DIRECTORY/rank-03.log, its number as wide as the last rank's.
 std::string log_path(const std::string& directory, int rank, int ranks);

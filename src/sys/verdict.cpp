@@ -17,33 +17,10 @@ constexpr std::size_t kMostTailBytes = 4 * 1024 * 1024;  // of all ranks
 constexpr std::size_t kTailLines = 10;
 constexpr double kOneEvent = kSettle / 1000.0;  // seconds
 constexpr int kBySignal = 128;
-constexpr std::size_t kNodesNamed = 8;  // in the text; the record has them all
-
-int count(const std::vector<SilentRanks>& nodes) {
-  int sum = 0;
-  for (const SilentRanks& node : nodes) sum += node.count;
-  return sum;
-}
 
 // "4-7", "4": up to the rank before `end`.
 std::string range(int begin, int end) {
   return end - begin == 1 ? fmt::format("{}", begin) : fmt::format("{}-{}", begin, end - 1);
-}
-
-std::string named(const std::vector<SilentRanks>& nodes) {
-  std::string where;
-  for (std::size_t i = 0; i < std::min(kNodesNamed, nodes.size()); ++i) {
-    const SilentRanks& node = nodes[i];
-    where += fmt::format("{}{} {} on {}", i == 0 ? "" : ", ", node.count == 1 ? "rank" : "ranks",
-                         node.ranks, node.host);
-  }
-  if (nodes.size() > kNodesNamed) {
-    where += fmt::format(
-        ", and {} on {}",
-        counted(count(nodes) - count({nodes.begin(), nodes.begin() + kNodesNamed}), "rank"),
-        counted(static_cast<long>(nodes.size() - kNodesNamed), "node"));
-  }
-  return where;
 }
 
 }  // namespace
@@ -76,7 +53,7 @@ void Verdict::begun(int rank, const std::string& host) {
   ++started_nodes_;
 }
 
-void Verdict::ended(const RankExit& end, std::string_view last_output) {
+void Verdict::ended(const RankExit& end, std::string_view last_bytes) {
   std::optional<RankExit>& known = ends_[end.rank];
   if (known) return;
   known = end;
@@ -84,9 +61,13 @@ void Verdict::ended(const RankExit& end, std::string_view last_output) {
   ++ended_;
   if (!end.failed()) return;
   ++failures_;
-  if (tail_bytes_ + last_output.size() > kMostTailBytes) return;
-  tail_bytes_ += last_output.size();
-  tails_[end.rank] = last_output;
+  last_output(end.rank, last_bytes);
+}
+
+void Verdict::last_output(int rank, std::string_view bytes) {
+  if (tail_bytes_ + bytes.size() > kMostTailBytes) return;
+  tail_bytes_ += bytes.size();
+  tails_[rank] = bytes;
 }
 
 void Verdict::gone(int rank, double at) {
@@ -247,11 +228,9 @@ std::string Verdict::failed_ranks(const Ending& ending, const JobFacts& facts) c
     forwarded = facts.ended_by;
   else if (facts.forwarded != 0 && signal == facts.forwarded)
     forwarded = facts.forwarded;
-  const std::string& logs = plan_.supervision.output.log_dir;
-  return failure_report(
-      ending, ranks_, forwarded,
-      facts.stopped_at != 0 || facts.launcher_stuck ? "hpclaunch" : "the launcher",
-      logs.empty() ? "" : log_path(logs, ending.first->rank, ranks_));
+  const bool by_us = facts.stopped_at != 0 || facts.launcher_stuck;
+  return failure_report(ending, ranks_, forwarded, by_us ? "hpclaunch" : "the launcher",
+                        facts.logs.empty() ? "" : log_path(facts.logs, ending.first->rank, ranks_));
 }
 
 std::string Verdict::silent_ranks(const Ending& ending, const RankExit& launcher,
@@ -294,6 +273,17 @@ std::string end_text(const JobFacts& facts) {
 
 }  // namespace
 
+std::string Verdict::user_end(const JobFacts& facts) const {
+  const long killed = std::ranges::count_if(ends_, [&](const std::optional<RankExit>& end) {
+    return end && end->signal == SIGKILL && end->sent == SIGKILL;
+  });
+  if (killed == 0) return fmt::format("hpclaunch: {}; no rank failed before\n", end_text(facts));
+  return fmt::format("hpclaunch: {}; killed {}{}\n", end_text(facts), counted(killed, "rank"),
+                     facts.killed_at_once ? ""
+                                          : fmt::format(" that still ran {:g} s later",
+                                                        plan_.supervision.output.grace_seconds));
+}
+
 std::string Verdict::causes(const Ending& ending, const RankExit& launcher,
                             const JobFacts& facts) const {
   std::string text;
@@ -312,7 +302,7 @@ std::string Verdict::causes(const Ending& ending, const RankExit& launcher,
   if (ending.first)
     text += failed_ranks(ending, facts);
   else if (facts.user_ends() && (ending.status != 0 || facts.by_batch))
-    text += fmt::format("hpclaunch: {}; no rank failed before\n", end_text(facts));
+    text += user_end(facts);
   else if (ending.ended > 0 && !facts.timed_out)
     text += fmt::format("hpclaunch: {}stopped {}{}\n", facts.stopped_at != 0 ? "" : "the launcher ",
                         counted(ending.ended, "rank"),

@@ -23,10 +23,12 @@ struct JobFacts {
   double stopped_at = 0;   ///< the others got TERM from us after the first failure; 0: they did not
   double launcher_at = 0;  ///< when the launcher ended
   bool launcher_stuck = false;  ///< we had to stop it, because it did not exit
+  bool killed_at_once = false;  ///< at the second Ctrl-C
   bool timed_out = false;  ///< some ranks stayed too long after others had ended (--end-timeout)
   long start_seconds = 0;  ///< the limit within which no node started; 0: none such
   bool all_can_connect = false;  ///< a rank that has not connected has not run
-  std::string where = {};        ///< we listen: "10.0.0.1 port 4711"
+  std::string where = {};  ///< we listen: "10.0.0.1 port 4711"; "": ranks are our own children
+  std::string logs = {};   ///< their folder; "" for none
 
   bool user_ends() const { return ended_by != 0; }
 };
@@ -52,7 +54,9 @@ class Verdict {
 
   void begun(int rank, const std::string& host);
   /// `seconds` is UNIX time here. What comes twice adds nothing.
-  void ended(const RankExit& end, std::string_view last_output);
+  void ended(const RankExit& end, std::string_view last_bytes);
+  /// Of a rank that failed, where it comes after the end.
+  void last_output(int rank, std::string_view bytes);
   /// Its connection ended before it did. It may begin again: with another monitor of its node.
   void gone(int rank, double at);
 
@@ -61,6 +65,8 @@ class Verdict {
   int failures() const { return failures_; }
   int ok() const { return ended_ - failures_; }
   bool all_ended() const { return ended_ == ranks_; }
+  /// The one that counts as the cause, as far as it is known; nullptr: none.
+  const RankExit* first_failure(const JobFacts& facts) const;
   double gone_since() const;  ///< of the first of those that are gone; 0: none
   bool all_over() const;      ///< all have ended or are gone
   bool none_runs() const;     ///< the same of those that have begun
@@ -74,7 +80,6 @@ class Verdict {
 
  private:
   bool by_itself(const RankExit& end, const JobFacts& facts) const;
-  const RankExit* first_failure(const JobFacts& facts) const;
   std::vector<SilentRanks> first_lost(const RankExit& launcher, const JobFacts& facts) const;
   std::vector<SilentRanks> fell_silent(const JobFacts& facts) const;
   int node_of(int rank) const;
@@ -82,6 +87,7 @@ class Verdict {
   std::vector<SilentRanks> by_node(Counts counts) const;
   RankFailure failure(const RankExit& end, double started) const;
   int status(const Ending& ending, const RankExit& launcher, const JobFacts& facts) const;
+  std::string user_end(const JobFacts& facts) const;
   std::string failed_ranks(const Ending& ending, const JobFacts& facts) const;
   std::string silent_ranks(const Ending& ending, const RankExit& launcher,
                            const JobFacts& facts) const;

@@ -597,4 +597,54 @@ TEST_CASE("a launcher whose output nobody reads", "[supervised][verdict]") {
   CHECK(failed.report.starts_with("hpclaunch: rank 2 failed first: "));
 }
 
+TEST_CASE("ranks that had to be killed after the user's signal are counted", "[verdict]") {
+  Plan plan = two_nodes();
+  plan.supervision.output.grace_seconds = 5;
+  Verdict verdict(plan);
+  JobFacts facts = plain();
+  facts.ended_by = facts.forwarded = SIGTERM;
+  facts.ended_at = kStart + 10;
+  for (int rank = 0; rank < 5; ++rank) verdict.ended(ended(rank, 10.5, 0, SIGTERM, SIGTERM), "");
+  for (int rank = 5; rank < 7; ++rank) verdict.ended(ended(rank, 15, 0, SIGKILL, SIGKILL), "");
+  Summary summary = verdict.summary(exited(0), facts);
+  CHECK(summary.report ==
+        "hpclaunch: sent SIGTERM to the ranks; killed 2 ranks that still ran 5 s later\n");
+  CHECK(summary.ending.status == 128 + SIGTERM);
+  facts.ended_by = SIGINT;
+  facts.killed_at_once = true;
+  summary = verdict.summary(exited(0), facts);
+  CHECK(summary.report == "hpclaunch: interrupted (Ctrl-C); killed 2 ranks\n");
+}
+
+TEST_CASE("ranks of our own have no connections", "[local][verdict]") {
+  Plan plan = two_nodes();
+  plan.hosts.names = {"n1"};
+  plan.placement.classes.resize(1);
+  plan.placement.layout = {{0, 1}};
+  const auto judge = [&](const std::vector<RankExit>& ends, const JobFacts& facts) {
+    Verdict verdict(plan);
+    for (const RankExit& end : ends) verdict.ended(end, "");
+    if (const RankExit* first = verdict.first_failure(facts))
+      verdict.last_output(first->rank, "here\n");
+    return verdict.summary(RankExit(), facts);
+  };
+  JobFacts facts = plain();
+  facts.where.clear();
+  facts.logs = "logs/2";
+  facts.stopped_at = kStart + 1.05;
+  // At once: the lower rank; a crash explains the exits before it.
+  CHECK(judge({ended(2, 1, 1), ended(1, 1, 1), stopped(0, 2), stopped(3, 2)}, facts).report ==
+        "hpclaunch: rank 1 failed first: host n1, pid 101, exit status 1, 1.0 s after start\n"
+        "hpclaunch: last output of rank 1:\n  | here\n"
+        "hpclaunch: full output of rank 1: logs/2/rank-1.log\n"
+        "hpclaunch: 1 other rank also failed\nhpclaunch: stopped 2 other ranks\n");
+  CHECK(judge({ended(2, 1, 1), ended(3, 1.04, 0, SIGSEGV)}, facts).ending.first->rank == 3);
+  // What nobody can kill stays without an end, and is none of a lost node.
+  facts.ended_by = SIGTERM;
+  facts.ended_at = kStart + 1;
+  const Summary stuck = judge({stopped(0, 2), stopped(1, 2), stopped(2, 2)}, facts);
+  CHECK(stuck.report == "hpclaunch: sent SIGTERM to the ranks; no rank failed before\n");
+  CHECK(stuck.ending.lost.empty());
+}
+
 }  // namespace

@@ -21,7 +21,10 @@ Supervisor::Supervisor(const Job& job, int control)
       children_(signal_set({SIGCHLD})),
       lines_(job.plan.world_size(), job.plan.supervision.output.label, screen_.one_target()),
       ranks_(static_cast<std::size_t>(job.plan.world_size())),
-      logs_(job.logs.files) {}
+      logs_(job.logs.files),
+      verdict_(job.plan) {
+  facts_.logs = job.logs.directory;
+}
 
 Status Supervisor::start() {
   pipes_ = epoll_create1(EPOLL_CLOEXEC);
@@ -43,7 +46,7 @@ Status Supervisor::start() {
   common.files = &job_.files;
   common.default_pipe = !job_.ignore_pipe;
   const std::vector<char*> env = pointers(job_.env);
-  started_ = clock_ms();
+  facts_.started = wall_clock();
   for (int rank = 0; rank < ranks(); ++rank) {
     Rank& state = ranks_[rank];
     char* const top = stacks_.get() + static_cast<std::size_t>(rank + 1) * kStackBytes;

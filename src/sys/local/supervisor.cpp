@@ -17,7 +17,6 @@
 namespace hpclaunch::sys::local {
 namespace {
 
-constexpr std::size_t kLastLines = 10;
 constexpr int kBySignal = 128;
 
 }  // namespace
@@ -34,7 +33,7 @@ Result<Ending> Supervisor::run() {
     write_screen();
   }
   if (not_started_) return *not_started_;
-  return ending();
+  return ending_;
 }
 
 void Supervisor::wait_for_events() {
@@ -77,12 +76,12 @@ void Supervisor::forward(int signal) {
     return;
   }
   if (signal == SIGINT && std::exchange(int_seen_, true)) {
-    killed_at_once_ = true;
+    facts_.killed_at_once = true;
     kill_ranks();
     return;
   }
-  if (ends && !interrupted()) interrupt(signal);
-  counts_.passed_on = signal;
+  if (ends) ended_by(signal);
+  facts_.forwarded = signal;
   signal_ranks(signal);
   if (!ends) return;
   if (signal == SIGINT)
@@ -91,58 +90,44 @@ void Supervisor::forward(int signal) {
   if (kill_at_ == kNever) limit_grace();
 }
 
-// What ends from now on does so because the user ends the job. Who signals all processes of a job reaches some of them
-// before us.
-void Supervisor::interrupt(int signal) {
-  reap();
-  counts_.interrupted_by = signal;
-  if (phase_ != Phase::settling || first_->status() != kBySignal + signal) return;
-  phase_ = Phase::running;
+void Supervisor::ended_by(int signal) {
+  if (facts_.user_ends()) return;
+  reap();  // what ended before
+  facts_.ended_by = signal;
+  facts_.ended_at = wall_clock();
+  if (phase_ != Phase::settling || verdict_.first_failure(facts_) != nullptr) return;
+  phase_ = Phase::running;  // it was the same signal
   settle_until_ = kNever;
-  counts_.ended += std::exchange(counts_.failed, 0);
-  first_.reset();
 }
 
 void Supervisor::reap() {
   children_.discard();
-  std::vector<RankExit> ends;
+  const double now = wall_clock();
   childless_ = reap_ended(0, [&](const siginfo_t& info) {
     const auto found = by_pid_.find(info.si_pid);
     if (found == by_pid_.end()) return;
-    RankExit& end = ends.emplace_back(exit_of(info));
+    RankExit end = exit_of(info);
     end.rank = found->second;
-    end.seconds = static_cast<double>(clock_ms() - started_) / 1000;
+    end.seconds = now;
+    if (phase_ == Phase::stopping || phase_ == Phase::killed)
+      end.sent = phase_ == Phase::killed && end.signal == SIGKILL ? SIGKILL : SIGTERM;
     by_pid_.erase(found);  // reaped: another process may get the number
+    note(end);
   });
-  std::sort(ends.begin(), ends.end(), explains_better);
-  for (const RankExit& end : ends) note(end);
+  const RankExit* first = verdict_.first_failure(facts_);
+  if (first == nullptr || phase_ > Phase::settling) return;
+  if (phase_ == Phase::running) settle_until_ = clock_ms() + kSettle;
+  phase_ = Phase::settling;
+  if (is_crash(*first)) stop_ranks();
 }
 
 void Supervisor::note(const RankExit& end) {
-  if (const int error = ranks_[end.rank].start.error; error != 0) {
+  if (const int error = ranks_[end.rank].start.error; error == 0) {
+    verdict_.ended(end, "");
+  } else {
     if (!not_started_) not_started_ = exec_error(job_.argv[0], error);
     if (phase_ < Phase::killed) kill_ranks();
-    return;
   }
-  const bool by_us = phase_ == Phase::stopping || phase_ == Phase::killed;
-  if (interrupted() ? end.failed() || (by_us && first_) : by_us) {
-    ++counts_.ended;
-    killed_ += phase_ == Phase::killed && end.signal == SIGKILL ? 1 : 0;
-    if (interrupted() && is_fault(end) && !std::exchange(late_crash_said_, true))
-      say(late_crash_text(end, nullptr));
-    return;
-  }
-  ++(end.failed() ? counts_.failed : counts_.ok);
-  if (!end.failed()) return;
-  if (!first_) {
-    first_ = end;
-    if (phase_ != Phase::running) return;
-    phase_ = Phase::settling;
-    settle_until_ = clock_ms() + kSettle;
-  } else if (phase_ == Phase::settling && is_crash(end) && !is_crash(*first_)) {
-    first_ = end;
-  }
-  if (phase_ == Phase::settling && is_crash(*first_)) stop_ranks();
 }
 
 void Supervisor::write_screen() {
@@ -154,7 +139,10 @@ void Supervisor::write_screen() {
                     std::strerror(error)));
   }
   // As SIGPIPE does to a program whose reader has exited.
-  if (screen_.reader_gone() && phase_ < Phase::stopping) stop_ranks();
+  if (screen_.reader_gone() && phase_ < Phase::stopping) {
+    ended_by(SIGPIPE);
+    stop_ranks();
+  }
 }
 
 // Milliseconds, at most a minute, so that a change of the wall clock has its effect; -1: none to come.
@@ -170,7 +158,7 @@ long Supervisor::until_time_limit_signal() const {
 void Supervisor::send_time_limit_signal() {
   if (until_time_limit_signal() != 0) return;
   time_limit_signal_sent_ = true;
-  counts_.passed_on = job_.plan.supervision.time_limit_signal.signal;
+  facts_.forwarded = job_.plan.supervision.time_limit_signal.signal;
   signal_ranks(job_.plan.supervision.time_limit_signal.signal);
 }
 
@@ -211,6 +199,7 @@ void Supervisor::limit_grace() {
 void Supervisor::stop_ranks() {
   settle_until_ = kNever;
   phase_ = Phase::stopping;
+  if (facts_.stopped_at == 0) facts_.stopped_at = wall_clock();
   signal_ranks(SIGTERM);
   signal_ranks(SIGCONT);  // a stopped one would not get TERM
   limit_grace();
@@ -233,42 +222,17 @@ void Supervisor::report() {
   lines_.end_open_line(Stream::err, pieces_);
   if (!clean_) add(pieces_, Stream::err, kUnkillable);
   if (not_started_) return;
-  if (!first_ && interrupted() && counts_.ended > 0) {
-    const double grace = job_.plan.supervision.output.grace_seconds;
-    const std::string then =
-        killed_ == 0 ? "no rank failed before"
-        : killed_at_once_
-            ? fmt::format("killed {}", counted(killed_, "rank"))
-            : fmt::format("killed {} that still ran {:g} s later", counted(killed_, "rank"), grace);
-    add(pieces_, Stream::err,
-        fmt::format("hpclaunch: {}; {}\n", forwarded_text(counts_.interrupted_by), then));
-  }
-  if (!first_) return;
-  const Ending end = ending();
-  const int sent = interrupted()                     ? end.interrupted_by
-                   : first_->signal == end.passed_on ? end.passed_on
-                                                     : 0;
-  const std::vector<std::string>& logs = job_.logs.paths;
-  add(pieces_, Stream::err,
-      failure_report(end, job_.plan.world_size(), sent, "hpclaunch",
-                     logs.empty() ? "" : logs[first_->rank]));
-}
-
-Ending Supervisor::ending() const {
-  Ending ending = counts_;
-  ending.status = first_                               ? first_->status()
-                  : interrupted() && counts_.ended > 0 ? kBySignal + counts_.interrupted_by
-                  : screen_.reader_gone()              ? kBySignal + SIGPIPE
-                  : !clean_                            ? kBySignal + SIGKILL
-                  : output_lost_                       ? kOutputLostStatus
-                                                       : 0;
-  if (!first_) return ending;
-  RankFailure& first = ending.first.emplace();
-  static_cast<RankExit&>(first) = *first_;
-  first.local_rank = first.rank;
-  first.host = job_.plan.hosts.names.front();
-  first.last_lines = ranks_[first.rank].tail.lines(kLastLines);
-  return ending;
+  if (const RankExit* first = verdict_.first_failure(facts_))
+    verdict_.last_output(first->rank, ranks_[first->rank].tail.bytes());
+  Summary summary = verdict_.summary(RankExit(), facts_);
+  add(pieces_, Stream::err, summary.report);
+  ending_ = std::move(summary.ending);
+  ending_.launcher_exit.reset();
+  if (ending_.status != 0) return;
+  ending_.status = screen_.reader_gone() ? kBySignal + SIGPIPE
+                   : !clean_             ? kBySignal + SIGKILL
+                   : output_lost_        ? kOutputLostStatus
+                                         : 0;
 }
 
 Result<Ending> supervise(const Job& job, int control) {

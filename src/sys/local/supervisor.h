@@ -23,6 +23,7 @@
 #include "sys/report.h"
 #include "sys/screen.h"
 #include "sys/start.h"
+#include "sys/verdict.h"
 
 namespace hpclaunch::sys::local {
 
@@ -56,8 +57,7 @@ class Supervisor {
   void wait_for_events();
   void take_control();
   void forward(int signal);
-  void interrupt(int signal);
-  bool interrupted() const { return counts_.interrupted_by != 0; }
+  void ended_by(int signal);
   void reap();
   void note(const RankExit& end);
   void read_ranks();
@@ -72,7 +72,6 @@ class Supervisor {
   void limit_grace();
   void report();
   void say(const std::string& text);
-  Ending ending() const;
   void send_time_limit_signal();
   long until_time_limit_signal() const;
 
@@ -81,7 +80,6 @@ class Supervisor {
   Signals children_;  // SIGCHLD
   int pipes_ = -1;    // epoll of the ranks' output
   Pipe death_pipe_;   // see kill_with_us
-  long started_ = 0;
   Screen screen_;
   Lines lines_;
   Pieces pieces_;
@@ -96,16 +94,14 @@ class Supervisor {
   int open_pipes_ = 0;
   bool childless_ = false;
   bool int_seen_ = false;
-  bool killed_at_once_ = false;  // at the second Ctrl-C
   bool log_failed_ = false;
   bool output_lost_ = false;
-  bool late_crash_said_ = false;
   bool reported_ = false;
   bool time_limit_signal_sent_ = false;
   bool clean_ = true;
-  Ending counts_;   // ok, failed, ended, passed_on, interrupted_by
-  int killed_ = 0;  // ranks, of counts_.ended
-  std::optional<RankExit> first_;
+  Verdict verdict_;
+  JobFacts facts_;
+  Ending ending_;
   std::optional<Error> not_started_;
 };
 

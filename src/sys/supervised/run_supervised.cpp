@@ -89,6 +89,7 @@ class Supervisor {
     if (const Status opened = relay_.open(screen_.one_target()); !opened) return opened.error();
     open_channel();
     facts_.started = wall_clock();
+    facts_.logs = plan_.supervision.output.log_dir;
     program_ = argv.front();
     const EnvSnapshot changed = env.with(
         {{kChannel, channel_.fd() < 0 ? std::nullopt : std::optional(channel_.variable())}});
@@ -154,6 +155,7 @@ class Supervisor {
     facts_.forwarded = signal;
     if (ends) ended_by(signal);
     if (signal == SIGINT && std::exchange(int_seen_, true)) {
+      facts_.killed_at_once |= !killed_;
       if (!killed_) next_step(clock_ms());
       return;
     }
@@ -248,10 +250,10 @@ class Supervisor {
       end_at_ = now + kCleanupGrace;
       if (!childless_ && reaper_.alone()) signal_children(SIGTERM);
       release_all();
-      if (!ranks_over()) stop_ranks();  // they have outlived it
+      if (!verdict_.none_runs()) stop_ranks();  // they have outlived it
     }
     if (phase_ == Phase::running) advance_running(now);
-    if (phase_ == Phase::cleanup && !ranks_over()) {
+    if (phase_ == Phase::cleanup && !verdict_.none_runs()) {
       if (now < end_at_) return;
       if (!std::exchange(killed_, true)) {
         to_ranks_.send(SIGKILL);
@@ -272,8 +274,6 @@ class Supervisor {
     }
     if (phase_ == Phase::draining && relay_.ended()) finish();
   }
-
-  bool ranks_over() const { return verdict_.none_runs(); }
 
   static bool due(long& time, long now) {
     if (time == kNever || now < time) return false;
