@@ -979,6 +979,18 @@ class Supervised(unittest.TestCase):
         child, _ = self.begin("exit 7")
         self.assertEqual((self.ended().status, self.finish(child)), (7, (7, b"", "")))
 
+    def test_an_address_of_ipv6(self):
+        with socket.socket(socket.AF_INET6) as one:
+            try:
+                one.bind(("::1", 0))
+            except OSError as error:
+                self.skipTest("no IPv6 on this machine: %s" % error)
+        for before in ((), ("127.0.0.2",), ("::1", "127.0.0.2", "::1")):
+            with self.subTest(before=before):
+                self.use(here="::1", before=before, releases=True)
+                child, _ = self.begin("exit 7")
+                self.assertEqual((self.ended().status, self.finish(child)), (7, (7, b"", "")))
+
     # ---- signals ----
 
     def test_a_signal_for_one_rank_and_for_all(self):

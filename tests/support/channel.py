@@ -158,17 +158,17 @@ class Server:
     server.close()                      and all connections with it
 
     `releases`: each end is answered with a release. `challenge`: bytes to send in place of a good one. `key`: for the
-    welcome, in place of the right one. `before`: addresses to try before the right one. Nothing is said before `speaks`.
+    welcome, in place of the right one. `before`: addresses to try before the right one. Nothing is said before `speaks`. It listens `here`.
     """
     ALL = -1
 
-    def __init__(self, releases=False, challenge=None, key=None, before=(), speaks=True, limit=300):
+    def __init__(self, releases=False, challenge=None, key=None, before=(), speaks=True, limit=300, here="127.0.0.1"):
         self.key, self.releases, self.challenge, self.limit = os.urandom(16), releases, challenge, limit
         self.shown = key or self.key
-        self.listening = socket.socket()
-        self.listening.bind(("127.0.0.1", 0))
+        self.listening = socket.socket(socket.AF_INET6 if ":" in here else socket.AF_INET)
+        self.listening.bind((here, 0))
         self.listening.listen(64)
-        addresses = [socket.inet_aton(one).hex() for one in tuple(before) + ("127.0.0.1",)]
+        addresses = [socket.inet_pton(socket.AF_INET6 if ":" in one else socket.AF_INET, one).hex() for one in tuple(before) + (here,)]
         port = self.listening.getsockname()[1]
         self.variable = ".".join(["1", os.urandom(8).hex(), self.key.hex(), "%04x" % port] + addresses).upper()
         self.frames, self.waiting, self.nodes, self.of_rank = queue.Queue(), [], [], {}
