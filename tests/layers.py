@@ -13,25 +13,25 @@ import re
 import sys
 import tempfile
 
-FLOORS = [  # docs/architecture.md: a module sees lower floors only; doctor and authoring stand on world, catalogue beside knowledge, shim beside shared
+FLOORS = [  # docs/architecture.md: a module sees lower floors only; doctor and authoring stand on world, shim beside shared
     "base shim shared",
     "model",
-    "profile knowledge scheduler launcher sys catalogue",
+    "profile knowledge scheduler launcher sys",
     "plan check lint render probe",
     "world",
     "doctor authoring",
     "start",
-    "cli",
+    "cli catalogue",
 ]
 FLOOR_OF = {module: floor for floor, modules in enumerate(FLOORS) for module in modules.split()}
-BESIDE = {("catalogue", "knowledge"), ("shim", "shared")}
+BESIDE = {("shim", "shared")}
 
 PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "result.h": "base", "cpuset.h": "base", "text.h": "base",
     "topology.h": "model", "env.h": "model", "plan.h": "model", "request.h": "model", "hosts.h": "model",
     "rank_report.h": "model", "diagnostic.h": "model", "device_vendor.h": "model", "launcher_traits.h": "model",
-    "json_reader.h": "model", "late.h": "model", "secret.h": "model",
-    "profile.h": "profile", "golden_case.h": "profile", "knowledge.h": "knowledge", "scheduler.h": "scheduler", "launcher.h": "launcher",
+    "json_reader.h": "model", "late.h": "model", "rows.h": "model", "secret.h": "model",
+    "profile.h": "profile", "golden_case.h": "profile", "knowledge.h": "knowledge", "scheduler.h": "scheduler", "launcher.h": "launcher", "programs.h": "launcher",
     "sys.h": "sys", "events.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "lint.h": "lint", "render.h": "render",
     "probe.h": "probe", "authoring.h": "authoring", "doctor.h": "doctor",
     "world.h": "world", "prepared.h": "world", "launch.h": "world", "session.h": "world", "site_profiles.h": "world",
@@ -55,8 +55,8 @@ SEES = {  # module -> modules whose public headers it may include
     # A command line: no batch system, no launcher, no probe.
     "cli": "base model profile knowledge sys check lint render world doctor start authoring",
     "shim": "shared", "shared": "",
-    # hpclaunch-catalogue, which compiles profiles/variables/ at build time; no part of the program.
-    "catalogue": "base model knowledge",
+    # hpclaunch-catalogue, which compiles data at build time and asks only headers for its rows; no part of the program.
+    "catalogue": "base model knowledge scheduler launcher",
 }
 SEES = {module: set(names.split()) for module, names in SEES.items()}
 PURPOSE = {  # module -> what it is for, in six words; scripts/house draws docs/images/house.svg from this and the above

@@ -167,13 +167,6 @@ Argv container_words(const ContainerUse& use);
 /// Where a text has a variable for the local rank, as PMI_LOCAL_RANK, SLURM_LOCALID or local_rank; npos: nowhere.
 std::size_t find_local_rank(std::string_view text);
 
-/// Rows about programs that start processes, and frameworks (profiles/programs).
-/// The rows of "launchers", "mpi" or "wrappers".
-std::vector<std::string_view> known_programs(std::string_view list);
-
-/// Of a row: the members of a list, or one word; none where it lacks the key. "words NAME": behind that program.
-std::vector<std::string_view> words_of(std::string_view row, std::string_view key);
-
 // ---- requests: options of batch systems and launchers (profiles/programs/requests.json) ------------------
 
 /// An option as it is given: "--gres", "gpu:2".

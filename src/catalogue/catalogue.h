@@ -1,5 +1,7 @@
 #pragma once
-// hpclaunch-catalogue: turns profiles/variables/ into a C++ table on the building machine.
+// hpclaunch-catalogue: turns profiles/variables/, and lists of other files, into C++ tables on the building machine.
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,5 +53,22 @@ std::vector<Error> finish(Catalogue& catalogue);
 
 /// The C++ file. Equal catalogues give equal bytes.
 std::string emit(const Catalogue& catalogue);
+
+/// By key: what rows have that no two may have.
+using Taken = std::map<std::string, std::set<std::string>, std::less<>>;
+
+/// Rows of data (hpclaunch/rows.h) as C++, by the name of their list.
+struct RowText {
+  std::string text;  ///< the arrays that rows refer to
+  std::size_t arrays = 0;
+  std::map<std::string, std::vector<std::string>> rows;
+  std::map<std::string, Taken> taken;
+};
+
+/// Adds the lists of one file. Reports all that is wrong with it, each with file, line and column.
+std::vector<Error> read_rows(const std::string& file, const std::string& text, RowText& out);
+
+/// The C++ file.
+std::string emit_rows(const RowText& out);
 
 }  // namespace hpclaunch::catalogue

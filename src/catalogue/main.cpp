@@ -13,7 +13,8 @@ namespace {
 bool report(const std::vector<Error>& errors) {
   for (const Error& error : errors) {
     const SourceRef where = error.where.value_or(SourceRef{});
-    fmt::print(stderr, "{}:{}: error: {}{}\n", where.file, where.line, error.message,
+    const std::string column = where.column > 0 ? fmt::format(":{}", where.column) : "";
+    fmt::print(stderr, "{}:{}{}: error: {}{}\n", where.file, where.line, column, error.message,
                error.hint.empty() ? "" : fmt::format(" (try: {})", error.hint));
   }
   return errors.empty();
@@ -22,15 +23,18 @@ bool report(const std::vector<Error>& errors) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
+  const bool rows = argc > 1 && std::string_view(argv[1]) == "--rows";
+  if (argc < (rows ? 4 : 3)) {
     fmt::print(stderr,
-               "usage: hpclaunch-catalogue OUTPUT FILE...     (OUTPUT \"-\": check only)\n");
+               "usage: hpclaunch-catalogue [--rows] OUTPUT FILE...     (OUTPUT \"-\": check only)\n"
+               "       --rows: lists of rows; else environment variables\n");
     return 2;
   }
-  const std::string output = argv[1];
-  std::vector<std::string> files(argv + 2, argv + argc);
+  const std::string output = argv[rows ? 2 : 1];
+  std::vector<std::string> files(argv + (rows ? 3 : 2), argv + argc);
   std::sort(files.begin(), files.end());
   catalogue::Catalogue catalogue;
+  catalogue::RowText row_text;
   bool good = true;
   for (const std::string& file : files) {
     std::ifstream in(file, std::ios::binary);
@@ -39,12 +43,14 @@ int main(int argc, char** argv) {
       fmt::print(stderr, "{}:0: error: cannot read the file\n", file);
       return 2;
     }
-    good = report(catalogue::read_file(file, text, catalogue)) && good;
+    good = report(rows ? catalogue::read_rows(file, text, row_text)
+                       : catalogue::read_file(file, text, catalogue)) &&
+           good;
   }
-  if (!good || !report(catalogue::finish(catalogue))) return 1;
+  if (!good || (!rows && !report(catalogue::finish(catalogue)))) return 1;
   if (output == "-") return 0;
   std::ofstream out(output, std::ios::binary | std::ios::trunc);
-  out << catalogue::emit(catalogue) << std::flush;
+  out << (rows ? catalogue::emit_rows(row_text) : catalogue::emit(catalogue)) << std::flush;
   if (out.good()) return 0;
   fmt::print(stderr, "{}: cannot write the file\n", output);
   std::remove(output.c_str());

@@ -1,27 +1,19 @@
-#include <fmt/format.h>
+#include "hpclaunch/programs.h"
 
 #include "hpclaunch/launcher.h"
-#include "hpclaunch/text.h"
 
 namespace hpclaunch {
 
-extern const char kPrograms[];  // profiles/programs/launchers.json, by cmake/EmbedPrograms.cmake
-
-std::vector<std::string_view> known_programs(std::string_view list) {
-  std::vector<std::string_view> rows = split(kPrograms, '\n');
-  std::erase_if(rows, [&](std::string_view row) {
-    return !row.starts_with(list) || !row.substr(list.size()).starts_with('\t');
-  });
-  return rows;
+Words second_words(const StartingProgram& row, std::string_view program) {
+  for (const NamedWords& one : row.words)
+    if (one.name == program) return one.words;
+  return {};
 }
 
-std::vector<std::string_view> words_of(std::string_view row, std::string_view key) {
-  const std::size_t at = row.find(fmt::format("\t{}\x1f", key));
-  if (at == std::string_view::npos) return {};
-  row.remove_prefix(at + key.size() + 2);
-  const std::string_view words = row.substr(0, row.find('\t'));
-  if (words.empty()) return {};
-  return split(words.substr(0, words.size() - 1), '\x1f');
+const Wrapper* find_wrapper(std::string_view name) {
+  for (const Wrapper& row : rows<Wrapper>())
+    if (has_word(row.programs, name)) return &row;
+  return nullptr;
 }
 
 bool is_python(std::string_view program) {

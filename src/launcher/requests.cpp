@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "hpclaunch/programs.h"
 #include "hpclaunch/text.h"
 #include "launcher/line.h"
 
@@ -11,21 +12,8 @@ namespace hpclaunch {
 
 namespace {
 
-using Row = std::string_view;
-
-bool lists(Row row, std::string_view key, std::string_view word) {
-  const auto words = words_of(row, key);
-  return std::ranges::find(words, word) != words.end();
-}
-
-std::string_view word_of(Row row, std::string_view key) {
-  const auto words = words_of(row, key);
-  return words.empty() ? "" : words.front();
-}
-
 // A version that is not known is the current one.
-bool holds_in(Row row, std::string_view version) {
-  const std::string_view since = word_of(row, "since"), until = word_of(row, "until");
+bool holds_in(std::string_view since, std::string_view until, std::string_view version) {
   if (version.empty()) return until.empty();
   return (since.empty() || compare_versions(version, since).value_or(0) >= 0) &&
          (until.empty() || compare_versions(version, until).value_or(1) < 0);
@@ -43,35 +31,29 @@ bool Relations::Pattern::is(const GivenOption& given) const {
   }
 }
 
-// "--gres=gpu|..." of the data: names of one option, with the beginning of the value.
 Relations::Relations(std::string_view system, std::string_view where, std::string_view version)
     : mixed_(where == "mixed") {
-  for (const std::string_view list : {"exclusions", "needs"})
-    for (const std::string_view text : known_programs(list)) {
-      if (word_of(text, "system") != system || !lists(text, "where", where) ||
-          !holds_in(text, version))
-        continue;
-      Row row{word_of(text, "id"),
-              word_of(text, "since"),
-              word_of(text, "effect") == "ignored",
-              list == "needs",
-              {},
-              {},
-              {}};
-      const auto add = [&](std::string_view key, std::vector<Pattern>& patterns) {
-        for (const std::string_view names : words_of(text, key)) {
-          if (row.needs && key == "with") row.needed.emplace_back(names.substr(0, names.find('|')));
-          for (const std::string_view one : split(names, '|')) {
-            const std::size_t equals = std::min(one.find('='), one.size());
-            patterns.push_back(
-                {one.substr(0, equals), one.substr(std::min(equals + 1, one.size()))});
-          }
+  const auto add = [&](const auto& data, bool needs, bool ignored) {
+    if (data.system != system || !has_word(data.where, where) ||
+        !holds_in(data.since, data.until, version))
+      return;
+    Row row{data.id, data.since, ignored, needs, {}, {}, {}};
+    const auto read = [](std::span<const Words> options, std::vector<Pattern>& patterns) {
+      for (const Words names : options)
+        for (const std::string_view one : names) {
+          const std::size_t equals = std::min(one.find('='), one.size());
+          patterns.push_back({one.substr(0, equals), one.substr(std::min(equals + 1, one.size()))});
         }
-      };
-      add("of", row.of);
-      add("with", row.with);
-      rows_.push_back(std::move(row));
-    }
+    };
+    read(data.of, row.of);
+    read(data.with, row.with);
+    if (needs)
+      for (const Words names : data.with) row.needed.emplace_back(names.front());
+    rows_.push_back(std::move(row));
+  };
+  for (const Exclusion& one : rows<Exclusion>())
+    add(one, false, one.effect == Exclusion::Effect::ignored);
+  for (const Need& one : rows<Need>()) add(one, true, false);
 }
 
 bool Relations::concerns(const GivenOption& option) const {
@@ -109,12 +91,12 @@ std::vector<BrokenRelation> Relations::broken(
 
 EnvSnapshot submission_environment(std::string_view system, const EnvSnapshot& env) {
   std::map<std::string, std::optional<std::string>> changes;
-  for (const Row row : known_programs("submission")) {
-    if (word_of(row, "system") != system) continue;
+  for (const Submission& row : rows<Submission>()) {
+    if (row.system != system) continue;
     for (const auto& [name, value] : env.values())
-      for (std::string_view pattern : words_of(row, "removes")) {
+      for (std::string_view pattern : row.removes) {
         pattern.remove_suffix(1);  // '*'
-        if (name.starts_with(pattern) && !lists(row, "keeps", name)) changes[name] = std::nullopt;
+        if (name.starts_with(pattern) && !has_word(row.keeps, name)) changes[name] = std::nullopt;
       }
   }
   return env.with(changes);
@@ -123,13 +105,12 @@ EnvSnapshot submission_environment(std::string_view system, const EnvSnapshot& e
 namespace launcher {
 
 void add_inherited(LauncherTraits& traits) {
-  for (const Row row : known_programs("inherited")) {
-    if (word_of(row, "launcher") != traits.name) continue;
-    for (const std::string_view name : words_of(row, "names")) {
-      Conflicting one{std::string(name), std::string(word_of(row, "why")),
-                      !word_of(row, "of_batch").empty(), !word_of(row, "shapes_step").empty()};
-      for (const std::string_view other : words_of(row, "beside")) one.beside.emplace_back(other);
-      for (const std::string_view other : words_of(row, "without")) one.without.emplace_back(other);
+  for (const Inherited& row : rows<Inherited>()) {
+    if (row.launcher != traits.name) continue;
+    for (const std::string_view name : row.names) {
+      Conflicting one{std::string(name), std::string(row.why), row.of_batch, row.shapes_step};
+      one.beside.assign(row.beside.begin(), row.beside.end());
+      one.without.assign(row.without.begin(), row.without.end());
       traits.conflicting.push_back(std::move(one));
     }
   }

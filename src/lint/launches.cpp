@@ -4,31 +4,13 @@
 #include <algorithm>
 
 #include "hpclaunch/launcher.h"
+#include "hpclaunch/programs.h"
 #include "hpclaunch/text.h"
 #include "lint/values.h"
 
 namespace hpclaunch::lint {
 
 namespace {
-
-using Row = std::string_view;
-
-// The rows of a list by each of their words for `key`, made once.
-const std::map<std::string_view, std::vector<Row>, std::less<>>& index_of(std::string_view list,
-                                                                          std::string_view key) {
-  static std::map<std::pair<std::string_view, std::string_view>,
-                  std::map<std::string_view, std::vector<Row>, std::less<>>>
-      all;
-  const auto [entry, added] = all.try_emplace({list, key});
-  if (added)
-    for (const Row row : known_programs(list))
-      for (const std::string_view word : words_of(row, key)) entry->second[word].push_back(row);
-  return entry->second;
-}
-
-bool lists(Row row, std::string_view key, std::string_view word) {
-  return std::ranges::count(words_of(row, key), word) > 0;
-}
 
 std::string base_name(const std::string& word) {
   std::string name = word.substr(word.rfind('/') + 1);
@@ -60,13 +42,12 @@ class Finder {
                             is_identifier(word.substr(0, word.find('=')));
       if (assigned) {
         ++at;
-      } else if (const Row row = launcher_at(at, name); !row.empty()) {
-        at = launch(row, at, name);
+      } else if (const StartingProgram* row = launcher_at(at, name)) {
+        at = launch(*row, at, name);
       } else if (kContainers.find(" " + name + " ") != std::string_view::npos) {
         at = container(at, name);
-      } else if (const auto wrapper = index_of("wrappers", "programs").find(name);
-                 wrapper != index_of("wrappers", "programs").end()) {
-        at = behind_wrapper(wrapper->second.front(), at);
+      } else if (const Wrapper* wrapper = find_wrapper(name)) {
+        at = behind_wrapper(*wrapper, at);
       } else {
         break;
       }
@@ -76,46 +57,43 @@ class Finder {
 
  private:
   // Of `python -m MODULE` the module decides.
-  Row launcher_at(std::size_t& at, const std::string& name) const {
-    const auto& programs = index_of("launchers", "programs");
-    if (const auto found = programs.find(name); found != programs.end()) {
-      for (const Row row : found->second) {
-        const std::vector<std::string_view> next = words_of(row, "words " + name);
-        if (next.empty()) return row;
-        if (at + 1 < words_.size() &&
-            std::ranges::count(next, std::string_view(words_[at + 1].text())) > 0)
-          return row;
-      }
+  const StartingProgram* launcher_at(std::size_t& at, const std::string& name) const {
+    for (const StartingProgram& row : rows<StartingProgram>()) {
+      if (!has_word(row.programs, name)) continue;
+      const Words next = second_words(row, name);
+      if (next.empty()) return &row;
+      if (at + 1 < words_.size() && has_word(next, words_[at + 1].text())) return &row;
     }
-    if (!is_python(name)) return {};
+    if (!is_python(name)) return nullptr;
     for (std::size_t i = at + 1; i + 1 < words_.size() && words_[i].text().starts_with('-'); ++i) {
       if (words_[i].text() != "-m") continue;
-      const auto& modules = index_of("launchers", "modules");
-      const auto found = modules.find(std::string_view(words_[i + 1].text()));
-      if (found == modules.end()) return {};
-      at = i + 1;
-      return found->second.front();
+      for (const StartingProgram& row : rows<StartingProgram>())
+        if (has_word(row.modules, words_[i + 1].text())) {
+          at = i + 1;
+          return &row;
+        }
+      return nullptr;
     }
-    return {};
+    return nullptr;
   }
 
-  std::size_t launch(Row row, std::size_t at, const std::string& name) {
+  std::size_t launch(const StartingProgram& row, std::size_t at, const std::string& name) {
     Launch one;
-    one.kind = words_of(row, "name").front();
+    one.kind = row.name;
     one.program = base_name(words_[at].text());
     one.span = words_[at].span;
     const std::size_t begin = at++;
-    if (!words_of(row, "words " + name).empty()) ++at;
+    if (!second_words(row, name).empty()) ++at;
     at = options(one, at,
                  [&](const std::string& option, bool) { return flag_or_words(row, option); });
     return add(std::move(one), begin, at);
   }
 
   // The number of words behind an option.
-  static int flag_or_words(Row row, const std::string& option) {
+  static int flag_or_words(const StartingProgram& row, const std::string& option) {
     const std::string bare = option.substr(option.find_first_not_of('-'));
-    if (lists(row, "flags", bare)) return 0;
-    return lists(row, "two_words", bare) ? 2 : 1;
+    if (has_word(row.flags, bare)) return 0;
+    return has_word(row.two_words, bare) ? 2 : 1;
   }
 
   template <class Words>
@@ -202,25 +180,21 @@ class Finder {
     return inner;
   }
 
-  std::size_t behind_wrapper(Row row, std::size_t at) {
-    const std::vector<std::string_view> text_option = words_of(row, "text");
-    const bool module = !words_of(row, "module").empty();
+  std::size_t behind_wrapper(const Wrapper& row, std::size_t at) {
     ++at;
     while (at < words_.size() && words_[at].text().size() > 1 && words_[at].text().front() == '-') {
       const std::string& text = words_[at].text();
       const std::string bare = text.substr(std::min(text.find_first_not_of('-'), text.size()));
       ++at;
       if (text == "--") break;
-      const bool is_text =
-          !text_option.empty() && text[1] != '-' && bare.ends_with(text_option.front());
+      const bool is_text = !row.text.empty() && text[1] != '-' && bare.ends_with(row.text);
       if (is_text) return shell_text(at);
-      const bool takes = lists(row, "values", bare) && text.find('=') == std::string::npos;
+      const bool takes = has_word(row.values, bare) && text.find('=') == std::string::npos;
       if (takes) ++at;
     }
-    if (module || !text_option.empty())
+    if (!row.module.empty() || !row.text.empty())
       return words_.size();  // a script: what it starts is not said here
-    for (std::size_t i = words_of(row, "skip").size(); i > 0 && at < words_.size(); --i) ++at;
-    return at;
+    return std::min(at + static_cast<std::size_t>(row.skip), words_.size());
   }
 
   // bash -c 'TEXT': the first launch in it, as if its words stood here.

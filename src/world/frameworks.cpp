@@ -8,6 +8,7 @@
 #include <array>
 
 #include "hpclaunch/probe.h"
+#include "hpclaunch/programs.h"
 #include "hpclaunch/text.h"
 #include "world/programs.h"
 
@@ -17,47 +18,34 @@ namespace {
 
 using Labelled = std::vector<std::pair<std::string, std::string>>;
 
-std::string_view word(std::string_view row, std::string_view key) {
-  const std::vector<std::string_view> words = words_of(row, key);
-  return words.empty() ? std::string_view() : words.front();
-}
-
-std::string_view row_named(std::string_view name) {
-  for (const std::string_view row : known_programs("frameworks"))
-    if (word(row, "name") == name) return row;
-  return {};
-}
-
 Error unknown(const std::string& name) {
   std::vector<std::string> names;
-  for (const std::string_view row : known_programs("frameworks"))
-    names.emplace_back(word(row, "name"));
+  for (const Framework& row : rows<Framework>()) names.emplace_back(row.name);
   const std::optional<std::string> meant = nearest(name, names);
   return {ErrorKind::usage, fmt::format("invalid value \"{}\" for --for", name),
           meant ? "--for " + *meant : fmt::format("one of {}", fmt::join(names, ", "))};
 }
 
 struct Part {
-  const char* key;
+  Words FrameworkReads::*names;
   const char* what;
 };
-constexpr Part kParts[] = {{"rank", "rank"},
-                           {"world", "world size"},
-                           {"local", "local rank"},
-                           {"device", "device"},
-                           {"local_size", "ranks on the node"},
-                           {"node", "node"},
-                           {"address", "address"},
-                           {"port", "port"},
-                           {"coordinator", "meets at"}};
+constexpr Part kParts[] = {{&FrameworkReads::rank, "rank"},
+                           {&FrameworkReads::world, "world size"},
+                           {&FrameworkReads::local, "local rank"},
+                           {&FrameworkReads::device, "device"},
+                           {&FrameworkReads::local_size, "ranks on the node"},
+                           {&FrameworkReads::node, "node"},
+                           {&FrameworkReads::address, "address"},
+                           {&FrameworkReads::port, "port"},
+                           {&FrameworkReads::coordinator, "meets at"}};
 
 // "if TORCHELASTIC_RUN_ID is set"; "" where nothing is asked.
-std::string condition(std::string_view row) {
-  const std::vector<std::string_view> above = words_of(row, "when_above");
-  if (!above.empty()) return fmt::format("if {} is above 1", above.front());
-  const std::vector<std::string_view> when = words_of(row, "when");
-  if (when.empty()) return "";
-  return fmt::format("if {} {} set", fmt::join(when, ", "), when.size() == 1 ? "is" : "are");
+std::string condition(const FrameworkReads& row) {
+  if (!row.when_above.empty()) return fmt::format("if {} is above 1", row.when_above);
+  if (row.when.empty()) return "";
+  return fmt::format("if {} {} set", fmt::join(row.when, ", "),
+                     row.when.size() == 1 ? "is" : "are");
 }
 
 }  // namespace
@@ -65,20 +53,20 @@ std::string condition(std::string_view row) {
 Result<ProgramEnv> framework_env(const Request& request, const EnvSnapshot& env) {
   ProgramEnv settings;
   for (const std::string& name : request.frameworks) {
-    const std::string_view row = row_named(name);
-    if (row.empty()) return unknown(name);
-    for (const std::string_view needed : words_of(row, "requires")) {
+    const auto* row = find_row<Framework>(name);
+    if (row == nullptr) return unknown(name);
+    for (const std::string_view needed : row->needs) {
       const auto typed = [&](const auto& one) { return one.name == needed; };
       if (env.get(std::string(needed)).empty() && std::ranges::none_of(request.set, typed))
         return Error{ErrorKind::usage, fmt::format("--for {}: {} is not set", name, needed),
                      fmt::format("--set {}=VALUE", needed)};
     }
-    const auto add = [&](const char* key) {
-      for (const std::string_view one : words_of(row, key))
-        settings.emplace_back(one, fmt::format("--for {}: {} reads it", name, word(row, "title")));
+    const auto add = [&](Words names) {
+      for (const std::string_view one : names)
+        settings.emplace_back(one, fmt::format("--for {}: {} reads it", name, row->title));
     };
-    add("env");
-    if (!env.has("SLURM_JOB_ID")) add("env_outside_slurm");
+    add(row->env);
+    if (!env.has("SLURM_JOB_ID")) add(row->env_outside_slurm);
   }
   return settings;
 }
@@ -86,36 +74,34 @@ Result<ProgramEnv> framework_env(const Request& request, const EnvSnapshot& env)
 std::vector<std::string> framework_notes(const Request& request) {
   std::vector<std::string> notes;
   for (const std::string& name : request.frameworks)
-    if (const std::string_view note = word(row_named(name), "note"); !note.empty())
-      notes.push_back(fmt::format("{}: {}", name, note));
+    if (const auto* row = find_row<Framework>(name); row != nullptr && !row->note.empty())
+      notes.push_back(fmt::format("{}: {}", name, row->note));
   return notes;
 }
 
 Labelled framework_facts(const std::string& name, const Plan& plan) {
-  const std::string_view row = row_named(name);
-  if (row.empty()) return {};
-  Labelled facts = {{"framework", std::string(word(row, "title"))}};
-  for (const std::string_view reads : known_programs("reads")) {
-    if (word(reads, "framework") != name) continue;
+  const auto* row = find_row<Framework>(name);
+  if (row == nullptr) return {};
+  Labelled facts = {{"framework", std::string(row->title)}};
+  for (const FrameworkReads& reads : rows<FrameworkReads>()) {
+    if (reads.framework != name) continue;
     if (const std::string when = condition(reads); !when.empty()) facts.emplace_back("reads", when);
     for (const Part& part : kParts) {
       std::vector<std::string> names;
-      for (const std::string_view one : words_of(reads, part.key))
+      for (const std::string_view one : reads.*part.names)
         names.push_back(fmt::format("{}{}", one, plan.find_env(std::string(one)) ? " (set)" : ""));
       if (!names.empty())
         facts.emplace_back(part.what, fmt::format("{}", fmt::join(names, ", else ")));
     }
   }
-  const auto added = [&](const char* key, const char* where) {
-    const std::vector<std::string_view> words = words_of(row, key);
+  const auto added = [&](Words words, const char* where) {
     if (!words.empty())
       facts.emplace_back("--for " + name, fmt::format("{}{}", fmt::join(words, ", "), where));
   };
-  added("env", "");
-  added("env_outside_slurm", ", outside Slurm jobs");
-  if (const std::string_view note = word(row, "note"); !note.empty())
-    facts.emplace_back("note", std::string(note));
-  facts.emplace_back("source", std::string(word(row, "source")));
+  added(row->env, "");
+  added(row->env_outside_slurm, ", outside Slurm jobs");
+  if (!row->note.empty()) facts.emplace_back("note", std::string(row->note));
+  facts.emplace_back("source", std::string(row->source));
   return facts;
 }
 
@@ -134,12 +120,12 @@ Labelled fabric_facts(const std::string& variable) {
 
 Labelled framework_readers(const std::string& variable) {
   std::vector<std::string> readers;
-  for (const std::string_view reads : known_programs("reads"))
+  for (const FrameworkReads& reads : rows<FrameworkReads>())
     for (const Part& part : kParts) {
-      const std::vector<std::string_view> names = words_of(reads, part.key);
+      const Words names = reads.*part.names;
       const auto found = std::ranges::find(names, variable);
       if (found == names.end()) continue;
-      std::string reader(word(reads, "framework"));
+      std::string reader(reads.framework);
       std::vector<std::string> conditions;
       if (const std::string when = condition(reads); !when.empty()) conditions.push_back(when);
       if (found != names.begin())

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 
+#include "hpclaunch/programs.h"
 #include "hpclaunch/sys.h"
 #include "hpclaunch/text.h"
 #include "world/launchers.h"
@@ -76,15 +77,13 @@ MpiLibrary library_in(const std::string& path) {
   const std::vector<std::string> needed = needed_libraries(file);
   close(file);
   for (const std::string& name : needed)
-    for (const std::string_view row : known_programs("mpi"))
-      for (const std::string_view library : words_of(row, "libraries"))
-        if (name.starts_with(library)) {
-          const std::vector<std::string_view> srun = words_of(row, "srun");
-          return {std::string(words_of(row, "name").front()),
-                  std::string(words_of(row, "title").front()),
+    for (const MpiNames& row : rows<MpiNames>())
+      for (const std::string_view library : row.libraries)
+        if (name.starts_with(library))
+          return {std::string(row.name),
+                  std::string(row.title),
                   fmt::format("{} needs {}", path, name),
-                  {srun.begin(), srun.end()}};
-        }
+                  {row.srun.begin(), row.srun.end()}};
   return {};
 }
 

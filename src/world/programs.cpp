@@ -7,6 +7,7 @@
 
 #include "hpclaunch/frameworks.h"
 #include "hpclaunch/launcher.h"
+#include "hpclaunch/programs.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/secret.h"
 #include "hpclaunch/text.h"
@@ -15,13 +16,7 @@ namespace hpclaunch::job {
 
 namespace {
 
-using Words = std::vector<std::string>;
-
-bool has(std::string_view row, std::string_view key) { return !words_of(row, key).empty(); }
-
-bool lists(std::string_view row, std::string_view key, std::string_view word) {
-  return std::ranges::count(words_of(row, key), word) > 0;
-}
+using Command = std::vector<std::string>;
 
 // "/usr/bin/python3.11" is python. A program outside a bin folder is the user's own: "".
 std::string installed_name(const std::string& word) {
@@ -30,13 +25,6 @@ std::string installed_name(const std::string& word) {
   std::string name = word.substr(slash + 1);
   if (!is_python(name)) return name;
   return name.substr(0, name.find_last_not_of("0123456789.-") + 1);
-}
-
-// Empty: none.
-std::string_view row_of(std::string_view list, std::string_view key, std::string_view name) {
-  for (const std::string_view row : known_programs(list))
-    if (lists(row, key, name)) return row;
-  return {};
 }
 
 // "-n" is n, "--nnodes=2" is nnodes and 2.
@@ -65,20 +53,20 @@ struct OptionWord {
   bool takes_next = false;
 };
 
-OptionWord read_options(std::string_view row, const std::string& word, const Option& option) {
+OptionWord read_options(const Wrapper& row, const std::string& word, const Option& option) {
   OptionWord read{option.name, option.value.value_or("")};
-  const auto is = [&](const char* key, const std::string& name) { return lists(row, key, name); };
-  const bool letters = word[1] != '-' && !option.value && !is("values", read.name) &&
-                       !is("flags", read.name) && !parse_natural(read.name);
+  const auto is_flag = [&](const std::string& name) { return has_word(row.flags, name); };
+  const bool letters = word[1] != '-' && !option.value && !has_word(row.values, read.name) &&
+                       !is_flag(read.name) && !parse_natural(read.name);
   if (letters) {
     std::size_t letter = 1;
-    while (letter + 1 < word.size() && is("flags", word.substr(letter, 1))) ++letter;
+    while (letter + 1 < word.size() && is_flag(word.substr(letter, 1))) ++letter;
     read.name = word.substr(letter, 1);
     read.value = word.substr(letter + 1);
   }
-  const bool takes = is("values", read.name);
+  const bool takes = has_word(row.values, read.name);
   read.takes_next = takes && read.value.empty() && !option.value;
-  const bool flag = is("flags", read.name) && read.value.empty();
+  const bool flag = is_flag(read.name) && read.value.empty();
   read.known = takes || flag || option.value || parse_natural(read.name);
   return read;
 }
@@ -92,7 +80,7 @@ struct Wrapped {
   std::string text;
 };
 
-Wrapped past_wrapper(std::string_view row, const Words& command, std::size_t at) {
+Wrapped past_wrapper(const Wrapper& row, const Command& command, std::size_t at) {
   Wrapped found;
   while (at < command.size() && found.module.empty() && found.text.empty()) {
     const std::optional<Option> option = option_of(command[at]);
@@ -101,30 +89,27 @@ Wrapped past_wrapper(std::string_view row, const Words& command, std::size_t at)
     if (!read.known) return {command.size(), "", ""};
     const bool next = read.takes_next && at + 1 < command.size();
     const std::string value = next ? command[at + 1] : read.value;
-    if (lists(row, "module", read.name)) found.module = value;
-    if (lists(row, "text", read.name)) found.text = value;
+    if (!row.module.empty() && row.module == read.name) found.module = value;
+    if (!row.text.empty() && row.text == read.name) found.text = value;
     at += read.takes_next ? 2 : 1;
   }
   const auto is_own = [&] {
-    return command[at] == "--" ||
-           (has(row, "assignments") && command[at].find('=') != std::string::npos);
+    return command[at] == "--" || (row.assignments && command[at].find('=') != std::string::npos);
   };
   while (at < command.size() && is_own()) ++at;
-  const std::vector<std::string_view> skip = words_of(row, "skip");
-  if (!skip.empty()) at += static_cast<std::size_t>(parse_natural(skip.front()).value_or(0));
-  found.at = std::min(at, command.size());
+  found.at = std::min(at + static_cast<std::size_t>(row.skip), command.size());
   return found;
 }
 
 // The simple commands of a shell's text, without their quotes: enough to see what it starts.
-std::vector<Words> commands_in(std::string text) {
+std::vector<Command> commands_in(std::string text) {
   constexpr std::string_view kQuotes = "\"'", kEnds = ";&|\n(){}";
   std::erase_if(text, [&](char c) { return kQuotes.find(c) != std::string_view::npos; });
   for (char& c : text)
     if (kEnds.find(c) != std::string_view::npos) c = '\n';
-  std::vector<Words> commands;
+  std::vector<Command> commands;
   for (const std::string_view line : split(text, '\n')) {
-    Words words;
+    Command words;
     for (const std::string_view word : split(line, ' ')) {
       const bool assignment = words.empty() && is_identifier(word.substr(0, word.find('='))) &&
                               word.find('=') != std::string_view::npos;
@@ -136,57 +121,58 @@ std::vector<Words> commands_in(std::string text) {
 }
 
 struct Found {
-  std::string_view row;
-  Words command;          // that of `sh -c` where one has the launcher
+  const StartingProgram* row = nullptr;
+  Command command;        // that of `sh -c` where one has the launcher
   std::size_t begin = 0;  // of the launcher's words, an interpreter before it included
   std::size_t args = 0;
   std::string python = "python";
 };
 
-std::optional<Found> find_row(const Words& command) {
+std::optional<Found> find_program(const Command& command) {
   std::string python = "python";
   std::size_t interpreter = command.size();  // where it stands, if the next words are its script
   for (std::size_t at = 0; at < command.size();) {
     const std::string name = installed_name(command[at]);
     const std::string next = at + 1 < command.size() ? command[at + 1] : "";
     bool known = false;
-    for (const std::string_view row : known_programs("launchers")) {
-      if (!lists(row, "programs", name)) continue;
-      const bool second = has(row, "words " + name);
-      if (!second || lists(row, "words " + name, next))
-        return Found{row, command, std::min(interpreter, at), at + (second ? 2 : 1), python};
+    for (const StartingProgram& row : rows<StartingProgram>()) {
+      if (!has_word(row.programs, name)) continue;
+      const Words words = second_words(row, name);
+      const bool second = !words.empty();
+      if (!second || has_word(words, next))
+        return Found{&row, command, std::min(interpreter, at), at + (second ? 2 : 1), python};
       known = true;
     }
     if (known) return std::nullopt;
-    const std::string_view wrapper = row_of("wrappers", "programs", name);
-    if (wrapper.empty()) return std::nullopt;
-    const bool second = has(wrapper, "words");
-    if (second && !lists(wrapper, "words", next)) return std::nullopt;
+    const Wrapper* wrapper = find_wrapper(name);
+    if (wrapper == nullptr) return std::nullopt;
+    const bool second = !wrapper->words.empty();
+    if (second && !has_word(wrapper->words, next)) return std::nullopt;
     const std::size_t begin = at;
     interpreter = command.size();
-    if (has(wrapper, "module")) {
+    if (!wrapper->module.empty()) {
       python = command[at];
       interpreter = at;
     }
-    const Wrapped wrapped = past_wrapper(wrapper, command, at + (second ? 2 : 1));
+    const Wrapped wrapped = past_wrapper(*wrapper, command, at + (second ? 2 : 1));
     at = wrapped.at;
     if (!wrapped.text.empty()) {
-      for (const Words& inner : commands_in(wrapped.text))
-        if (std::optional<Found> found = find_row(inner)) return found;
+      for (const Command& inner : commands_in(wrapped.text))
+        if (std::optional<Found> found = find_program(inner)) return found;
       return std::nullopt;
     }
     if (wrapped.module.empty()) continue;
-    if (const auto row = row_of("launchers", "modules", wrapped.module); !row.empty())
-      return Found{row, command, begin, at, python};
-    if (!lists(wrapper, "wrapping_modules", wrapped.module)) return std::nullopt;
+    for (const StartingProgram& row : rows<StartingProgram>())
+      if (has_word(row.modules, wrapped.module)) return Found{&row, command, begin, at, python};
+    if (!has_word(wrapper->wrapping_modules, wrapped.module)) return std::nullopt;
     while (at < command.size() && (command[at].starts_with('-') || command[at] == "run")) ++at;
   }
   return std::nullopt;
 }
 
 // A word with a secret is not to be typed as it is shown.
-std::string typed_words(const Words& words) {
-  const Words shown = without_secrets(words);
+std::string typed_words(const Command& words) {
+  const Command shown = without_secrets(words);
   std::string line;
   for (std::size_t i = 0; i < words.size(); ++i)
     line += " " + (shown[i] == words[i] ? quote_sh(words[i]) : shown[i]);
@@ -197,8 +183,8 @@ std::string typed_words(const Words& words) {
 // begin.
 template <class Use>
 std::size_t each_option(const Found& found, Use use) {
-  const std::string_view row = found.row;
-  const Words& command = found.command;
+  const StartingProgram& row = *found.row;
+  const Command& command = found.command;
   std::size_t at = found.args;
   while (at < command.size()) {
     const std::optional<Option> option = option_of(command[at]);
@@ -206,32 +192,35 @@ std::size_t each_option(const Found& found, Use use) {
     const std::string& name = option->name;
     use(name, option->value.value_or(at + 1 < command.size() ? command[at + 1] : ""));
     const bool flag =
-        lists(row, "module_flags", name) || lists(row, "flags", name) || option->value;
-    at += flag ? 1 : lists(row, "two_words", name) ? 3 : 2;
+        has_word(row.module_flags, name) || has_word(row.flags, name) || option->value;
+    at += flag ? 1 : has_word(row.two_words, name) ? 3 : 2;
   }
   return std::min(at + (at < command.size() && command[at] == "--" ? 1 : 0), command.size());
 }
 
-constexpr std::pair<const char*, const char*> kCounts[] = {
-    {"nodes", "-N"}, {"ranks", "-n"}, {"ranks_per_node", "--ppn"}};
+constexpr std::pair<Words StartingProgram::*, const char*> kCounts[] = {
+    {&StartingProgram::nodes, "-N"},
+    {&StartingProgram::ranks, "-n"},
+    {&StartingProgram::ranks_per_node, "--ppn"}};
 
 // "hpclaunch run -N 2 --ppn 8 -- python train.py"
 std::string meant(const Found& found) {
-  const std::string_view row = found.row;
-  const Words& command = found.command;
-  if (lists(row, "starts", "agent")) return "hpclaunch run --agent --" + typed_words(command);
+  const StartingProgram& row = *found.row;
+  const Command& command = found.command;
+  if (row.starts == StartingProgram::Starts::agent)
+    return "hpclaunch run --agent --" + typed_words(command);
   std::string line = "hpclaunch run";
   bool module = false;
-  bool is_program = !has(row, "interpreter");
+  bool is_program = row.interpreter.empty();
   const std::size_t at = each_option(found, [&](const auto& name, const auto& value) {
-    module = module || lists(row, "module_flags", name);
-    is_program = is_program || lists(row, "program_flags", name);
+    module = module || has_word(row.module_flags, name);
+    is_program = is_program || has_word(row.program_flags, name);
     for (const auto& [key, ours] : kCounts)
-      if (lists(row, key, name) && parse_natural(value).value_or(0) > 0)
+      if (has_word(row.*key, name) && parse_natural(value).value_or(0) > 0)
         line += fmt::format(" {} {}", ours, value);
   });
   if (at == command.size()) return line + " -- PROGRAM";
-  Words words(command.begin(), command.begin() + static_cast<std::ptrdiff_t>(found.begin));
+  Command words(command.begin(), command.begin() + static_cast<std::ptrdiff_t>(found.begin));
   if (!is_program) words.push_back(found.python);
   if (module) words.emplace_back("-m");
   words.insert(words.end(), command.begin() + static_cast<std::ptrdiff_t>(at), command.end());
@@ -242,8 +231,8 @@ std::string meant(const Found& found) {
 bool knows_nodes(const Found& found, int nodes) {
   bool knows = false;
   each_option(found, [&](const auto& name, const auto& value) {
-    knows = knows || lists(found.row, "settings", name);
-    if (!lists(found.row, "nodes", name)) return;
+    knows = knows || has_word(found.row->settings, name);
+    if (!has_word(found.row->nodes, name)) return;
     const std::size_t colon = value.find(':');
     const auto low = parse_natural(value.substr(0, colon));
     const auto high = colon == value.npos ? low : parse_natural(value.substr(colon + 1));
@@ -254,14 +243,14 @@ bool knows_nodes(const Found& found, int nodes) {
 
 }  // namespace
 
-Words behind_wrappers(const Words& command) {
+Command behind_wrappers(const Command& command) {
   std::size_t at = 0;
   while (at < command.size()) {
-    const auto wrapper = row_of("wrappers", "programs", installed_name(command[at]));
-    const bool runs_here = !wrapper.empty() && !has(wrapper, "module") && !has(wrapper, "words") &&
-                           !has(wrapper, "text");
+    const Wrapper* wrapper = find_wrapper(installed_name(command[at]));
+    const bool runs_here = wrapper != nullptr && wrapper->module.empty() &&
+                           wrapper->words.empty() && wrapper->text.empty();
     if (!runs_here) break;
-    at = past_wrapper(wrapper, command, at + 1).at;
+    at = past_wrapper(*wrapper, command, at + 1).at;
   }
   return {command.begin() + static_cast<std::ptrdiff_t>(at), command.end()};
 }
@@ -275,13 +264,13 @@ std::string meant_option(const std::string& word, const std::string& next) {
       [&, name = replaced(word.substr(begin, equals - begin), {{'_', "-"}})](std::string_view one) {
         return replaced(one, {{'_', "-"}}) == name;
       };
-  for (const std::string_view row : known_programs("launchers"))
+  for (const StartingProgram& row : rows<StartingProgram>())
     for (const auto& [key, ours] : kCounts)
-      if (std::ranges::any_of(words_of(row, key), is))
+      if (std::ranges::any_of(row.*key, is))
         return fmt::format("{} {}", ours, parse_natural(value) ? value : "N");
-  for (const std::string_view row : known_programs("options"))
-    if (std::ranges::any_of(words_of(row, "names"), is)) {
-      std::string meant(words_of(row, "meant").front());
+  for (const ForeignOptions& row : rows<ForeignOptions>())
+    if (std::ranges::any_of(row.names, is)) {
+      std::string meant(row.meant);
       if (const std::size_t at = meant.find("{}"); at != std::string::npos)
         return meant.replace(at, 2, word);
       const bool alone = meant.starts_with('-') && meant.find(' ') == std::string::npos;
@@ -290,28 +279,27 @@ std::string meant_option(const std::string& word, const std::string& next) {
   return "";
 }
 
-ProgramEnv agent_env(const Words& typed) {
+ProgramEnv agent_env(const Command& typed) {
   ProgramEnv env;
-  if (const std::optional<Found> found = find_row(typed))
-    for (const std::string_view one : words_of(found->row, "agent_env"))
+  if (const std::optional<Found> found = find_program(typed))
+    for (const std::string_view one : found->row->agent_env)
       env.emplace_back(one, "--agent: the program reads it");
   return env;
 }
 
-Words agent_masks(const Words& typed) {
-  const std::optional<Found> found = find_row(typed);
+Command agent_masks(const Command& typed) {
+  const std::optional<Found> found = find_program(typed);
   if (!found) return {};
-  const auto names = words_of(found->row, "agent_masks");
-  return {names.begin(), names.end()};
+  return {found->row->agent_masks.begin(), found->row->agent_masks.end()};
 }
 
-std::vector<std::string> agent_command(const Words& typed, Words command) {
-  const std::optional<Found> found = find_row(typed);
+std::vector<std::string> agent_command(const Command& typed, Command command) {
+  const std::optional<Found> found = find_program(typed);
   // The text of `sh -c` is the user's own.
   if (!found || found->command != typed) return command;
-  const auto list = [&](const char* key) {
+  const auto list = [&](Words options) {
     std::string text;
-    for (const std::string_view option : words_of(found->row, key)) {
+    for (const std::string_view option : options) {
       const std::string_view name = option.substr(0, option.find('='));
       const bool given = std::ranges::any_of(typed, [&](const std::string& word) {
         return replaced(word.substr(0, word.find('=')), {{'_', "-"}}) ==
@@ -325,14 +313,14 @@ std::vector<std::string> agent_command(const Words& typed, Words command) {
     }
     return text;
   };
-  const std::string all = list("agent_args");
-  const std::string first = list("agent_first");
-  const std::string others = list("agent_others");
+  const std::string all = list(found->row->agent_args);
+  const std::string first = list(found->row->agent_first);
+  const std::string others = list(found->row->agent_others);
   if ((all + first + others).empty()) return command;
   const auto split_at = command.begin() + static_cast<std::ptrdiff_t>(found->args);
   std::string front;
-  for (const std::string& word : Words(command.begin(), split_at)) front += quote_sh(word) + " ";
-  Words made = {
+  for (const std::string& word : Command(command.begin(), split_at)) front += quote_sh(word) + " ";
+  Command made = {
       "/bin/sh", "-c",
       fmt::format("if [ \"$NODE_RANK\" = 0 ]; then set --{} \"$@\"; else set --{} \"$@\"; fi\n"
                   "exec {}{} \"$@\"",
@@ -343,16 +331,16 @@ std::vector<std::string> agent_command(const Words& typed, Words command) {
 }
 
 void check_program(const Request& request, const Plan& plan, Diagnostics& diagnostics) {
-  const std::optional<Found> found = find_row(request.command);
+  const std::optional<Found> found = find_program(request.command);
   if (!found) return;
-  const std::string_view row = found->row;
-  const bool agent = lists(row, "starts", "agent");
+  const StartingProgram& row = *found->row;
+  const bool agent = row.starts == StartingProgram::Starts::agent;
   const bool typed = request.ranks || request.ranks_per_node;
   const bool one_each = typed && plan.max_local_size() == 1;
-  const std::string_view name = words_of(row, "name").front();
-  const bool told = has(row, "agent_env") || has(row, "agent_args");
+  const std::string_view name = row.name;
+  const bool told = !row.agent_env.empty() || !row.agent_args.empty();
   if (one_each && (agent || (request.agent && told))) return;
-  if (one_each && has(row, "interpreter")) {
+  if (one_each && !row.interpreter.empty()) {
     if (plan.nodes() < 2 || knows_nodes(*found, plan.nodes())) return;
     diagnostics.push_back(
         {"program-is-launcher", Severity::error,

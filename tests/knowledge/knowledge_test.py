@@ -140,7 +140,7 @@ class Compiler(unittest.TestCase):
     def refuses(self, text, line, *parts):
         done, output = self.compile(text)
         self.assertEqual((done.returncode, output), (1, ""), done.stderr)
-        self.assertIn("f0.json:%d: error: " % line, done.stderr)
+        self.assertRegex(done.stderr, r"f0\.json:%d(:\d+)?: error: " % line)
         for part in parts:
             self.assertIn(part, done.stderr)
 
@@ -183,7 +183,7 @@ class Compiler(unittest.TestCase):
     def test_a_name_in_two_files(self):
         done, _ = self.compile(self.GOOD, self.GOOD)
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"f1\.json:4: error: X_A is also in .*f0\.json:4")
+        self.assertRegex(done.stderr, r"f1\.json:4:5: error: X_A is also in .*f0\.json:4")
 
     def test_every_cut_is_refused_and_none_crashes(self):
         for end in range(0, len(self.GOOD) - 2, 7):
@@ -196,6 +196,74 @@ class Compiler(unittest.TestCase):
                       "Row<Misspelling> kMisspelling[]", "Row<Family> kFamily[]"):
             self.assertIn("constexpr " + table, text)
         self.assertIn("constinit const Table kTable", text)
+
+
+class Rows(unittest.TestCase):
+    """hpclaunch-catalogue --rows: lists of rows (include/hpclaunch/rows.h)."""
+
+    GOOD = """{
+  "schema": 1,
+  // a comment
+  "mpi": [
+    {"name": "a", "title": "A", "libraries": ["liba.so"], "srun": ["pmix"]},
+    {"name": "a", "title": "B \\"?\\" é", "libraries": ["libb.so", "libc.so"], "srun": ["pmi2"]}
+  ],
+  "exclusions": [
+    {"system": "x", "id": "1", "where": ["job"], "of": ["--a"], "with": ["--b", ["--cc", "-c"]], "effect": "ignored", "source": "s"}
+  ]
+}
+"""
+
+    def compile(self, *texts):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, "f%d.json" % i) for i in range(len(texts))]
+            for path, text in zip(paths, texts):
+                with open(path, "w", encoding="utf-8") as handle:
+                    handle.write(text)
+            output = os.path.join(folder, "out.cpp")
+            done = run(CATALOGUE, "--rows", output, *paths)
+            text = ""
+            if os.path.exists(output):
+                with open(output, encoding="ascii") as handle:
+                    text = handle.read()
+            return done, text
+
+    def refuses(self, text, place, *parts):
+        done, output = self.compile(text)
+        self.assertEqual((done.returncode, output), (1, ""), done.stderr)
+        self.assertIn("f0.json:%s: error: " % place, done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def test_rows_are_constants_and_the_same_twice(self):
+        done, text = self.compile(self.GOOD)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("constexpr MpiNames kMpiNames[] = {", text)
+        self.assertIn("std::span<const Exclusion> rows<Exclusion>()", text)
+        self.assertIn('"B \\042\\077\\042 \\303\\251"', text)
+        self.assertNotIn("StartingProgram", text)
+        self.assertEqual(self.compile(self.GOOD)[1], text)
+
+    def test_mistakes(self):
+        good = self.GOOD
+        self.refuses(good.replace(', "srun": ["pmix"]', ""), "5:5", '"srun" is missing')
+        self.refuses(good.replace('"srun": ["pmix"]', '"srnu": ["pmix"]'), "5:59", 'unknown key "srnu"', 'did you mean "srun"?')
+        self.refuses(good.replace('["liba.so"]', '"liba.so"'), "5:33", "expected a list of strings")
+        self.refuses(good.replace('["liba.so"]', '[7]'), "5:47", "expected a string")
+        self.refuses(good.replace('"A"', "true"), "5:19", "expected a string")
+        self.refuses(good.replace('"libc.so"', '"libb.so"'), "6:67", '"libb.so" is there twice')
+        self.refuses(good.replace('"A"', '"T"').replace('"B \\"?\\" é"', '"T"'), "6:19", '"T" is there twice')
+        self.refuses(good.replace('"ignored"', '"ignroed"'), "9:98", '"ignroed" is not one of refused, ignored', 'did you mean "ignored"?')
+        self.refuses(good.replace('"mpi": [', '"mip": ['), "4:3", 'unknown key "mip"', 'did you mean "mpi"?')
+        self.refuses(good.replace('"schema": 1', '"schema": 2'), "2:3", "this program reads schema 1")
+        self.refuses(good.replace("],\n", "],,\n"), "7:5")
+        self.refuses("", "1:1")
+
+    def test_a_name_in_two_files(self):
+        done, _ = self.compile(self.GOOD, self.GOOD)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('f1.json:5:19: error: "A" is there twice', done.stderr)
+
 
 
 class Program(unittest.TestCase):

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "hpclaunch/launcher.h"
+#include "hpclaunch/programs.h"
 #include "support/catch.h"
 #include "support/places.h"
 
@@ -79,8 +80,8 @@ TEST_CASE("every launcher is in each place that names launchers", "[launcher][pl
       source_file("tests/cli/mpi_standins_test.py") + source_file("tests/cli/site_jobs.py");
   const std::string reference = "docs/reference/launchers.md";
   const auto started = [](std::string_view program) {
-    return std::ranges::any_of(known_programs("launchers"), [&](std::string_view row) {
-      return std::ranges::count(words_of(row, "programs"), program) > 0;
+    return std::ranges::any_of(rows<StartingProgram>(), [&](const StartingProgram& row) {
+      return has_word(row.programs, program);
     });
   };
   const auto has_section = [page = source_file(reference)](std::string_view title) {

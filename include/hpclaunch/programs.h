@@ -1,0 +1,213 @@
+#pragma once
+// What is known of programs: rows of profiles/programs/. docs/reference/programs.md describes the keys.
+#include "hpclaunch/rows.h"
+
+namespace hpclaunch {
+
+/// A program that starts processes of its own: torchrun, srun, vllm serve.
+struct StartingProgram {
+  std::string_view name;
+  Words programs, modules;
+  std::span<const NamedWords> words;  ///< the second word that makes a program one
+  enum class Starts { ranks, agent } starts = Starts::ranks;
+  std::string_view interpreter;  ///< of the program behind its options
+  Words flags, two_words, module_flags, program_flags;
+  Words ranks, ranks_per_node, nodes, settings;
+  Words agent_env, agent_masks, agent_args, agent_first, agent_others;
+};
+void fields(StartingProgram& row, auto&& field) {
+  constexpr std::string_view kStarts[] = {"ranks", "agent"};
+  field("name", row.name, Field::unique);
+  field("programs", row.programs);
+  field("modules", row.modules);
+  field("words", row.words);
+  field("starts", row.starts, kStarts, Field::required);
+  field("interpreter", row.interpreter);
+  field("flags", row.flags);
+  field("two_words", row.two_words);
+  field("module_flags", row.module_flags);
+  field("program_flags", row.program_flags);
+  field("ranks", row.ranks);
+  field("ranks_per_node", row.ranks_per_node);
+  field("nodes", row.nodes);
+  field("settings", row.settings);
+  field("agent_env", row.agent_env);
+  field("agent_masks", row.agent_masks);
+  field("agent_args", row.agent_args);
+  field("agent_first", row.agent_first);
+  field("agent_others", row.agent_others);
+}
+template <>
+std::span<const StartingProgram> rows<StartingProgram>();
+
+/// The words that make `program` one; empty: it always is.
+Words second_words(const StartingProgram& row, std::string_view program);
+
+/// Options of other launchers, and what to type instead.
+struct ForeignOptions {
+  Words names;
+  std::string_view meant;
+};
+void fields(ForeignOptions& row, auto&& field) {
+  field("names", row.names, Field::required);
+  field("meant", row.meant, Field::required);
+}
+template <>
+std::span<const ForeignOptions> rows<ForeignOptions>();
+
+/// An MPI library by the names that programs are linked with.
+struct MpiNames {
+  std::string_view name, title;
+  Words libraries, srun;
+};
+void fields(MpiNames& row, auto&& field) {
+  field("name", row.name, Field::required);
+  field("title", row.title, Field::unique);
+  field("libraries", row.libraries, Field::required);
+  field("srun", row.srun, Field::required);
+}
+template <>
+std::span<const MpiNames> rows<MpiNames>();
+
+/// Programs that exec another one: env, python, nsys.
+struct Wrapper {
+  Words programs, words, values, flags;
+  std::string_view module, text;
+  int skip = 0;
+  bool assignments = false;
+  Words wrapping_modules;
+};
+void fields(Wrapper& row, auto&& field) {
+  field("programs", row.programs, Field::required);
+  field("words", row.words);
+  field("values", row.values);
+  field("flags", row.flags);
+  field("module", row.module);
+  field("text", row.text);
+  field("skip", row.skip);
+  field("assignments", row.assignments);
+  field("wrapping_modules", row.wrapping_modules);
+}
+template <>
+std::span<const Wrapper> rows<Wrapper>();
+const Wrapper* find_wrapper(std::string_view program);  ///< nullptr: it is none
+
+/// What --for NAME adds.
+struct Framework {
+  std::string_view name, title;
+  Words env, env_outside_slurm, needs;
+  std::string_view note, source;
+};
+void fields(Framework& row, auto&& field) {
+  field("name", row.name, Field::unique);
+  field("title", row.title, Field::required);
+  field("env", row.env);
+  field("env_outside_slurm", row.env_outside_slurm);
+  field("requires", row.needs);
+  field("note", row.note);
+  field("source", row.source, Field::required);
+}
+template <>
+std::span<const Framework> rows<Framework>();
+
+/// The variables in which a framework looks for its ranks.
+struct FrameworkReads {
+  std::string_view framework;
+  Words when;
+  std::string_view when_above;
+  Words rank, world, local, device, local_size, node, address, port, coordinator;
+};
+void fields(FrameworkReads& row, auto&& field) {
+  field("framework", row.framework, Field::required);
+  field("when", row.when);
+  field("when_above", row.when_above);
+  field("rank", row.rank);
+  field("world", row.world);
+  field("local", row.local);
+  field("device", row.device);
+  field("local_size", row.local_size);
+  field("node", row.node);
+  field("address", row.address);
+  field("port", row.port);
+  field("coordinator", row.coordinator);
+}
+template <>
+std::span<const FrameworkReads> rows<FrameworkReads>();
+
+/// Options that exclude one another. An option is all of its names, each "NAME" or "NAME=BEGINNING OF THE VALUE".
+struct Exclusion {
+  std::string_view system, id;
+  Words where;
+  std::span<const Words> of, with;
+  enum class Effect { refused, ignored } effect = Effect::refused;
+  std::string_view since, until, source;
+};
+void fields(Exclusion& row, auto&& field) {
+  constexpr std::string_view kEffects[] = {"refused", "ignored"};
+  field("system", row.system, Field::required);
+  field("id", row.id, Field::unique);
+  field("where", row.where, Field::required);
+  field("of", row.of, Field::required);
+  field("with", row.with, Field::required);
+  field("effect", row.effect, kEffects, Field::required);
+  field("since", row.since);
+  field("until", row.until);
+  field("source", row.source, Field::required);
+}
+template <>
+std::span<const Exclusion> rows<Exclusion>();
+
+/// Options that need another one.
+struct Need {
+  std::string_view system, id;
+  Words where;
+  std::span<const Words> of, with;
+  std::string_view since, until, source;
+};
+void fields(Need& row, auto&& field) {
+  field("system", row.system, Field::required);
+  field("id", row.id, Field::unique);
+  field("where", row.where, Field::required);
+  field("of", row.of, Field::required);
+  field("with", row.with, Field::required);
+  field("since", row.since);
+  field("until", row.until);
+  field("source", row.source, Field::required);
+}
+template <>
+std::span<const Need> rows<Need>();
+
+/// Variables that a launcher must not inherit.
+struct Inherited {
+  std::string_view launcher;
+  Words names;
+  std::string_view why;
+  bool of_batch = false, shapes_step = false;
+  Words beside, without;
+};
+void fields(Inherited& row, auto&& field) {
+  field("launcher", row.launcher, Field::required);
+  field("names", row.names, Field::required);
+  field("why", row.why, Field::required);
+  field("of_batch", row.of_batch);
+  field("shapes_step", row.shapes_step);
+  field("beside", row.beside);
+  field("without", row.without);
+}
+template <>
+std::span<const Inherited> rows<Inherited>();
+
+/// What a job that is submitted from inside another one must not inherit.
+struct Submission {
+  std::string_view system;
+  Words removes, keeps;  ///< beginnings of names; names
+};
+void fields(Submission& row, auto&& field) {
+  field("system", row.system, Field::unique);
+  field("removes", row.removes, Field::required);
+  field("keeps", row.keeps);
+}
+template <>
+std::span<const Submission> rows<Submission>();
+
+}  // namespace hpclaunch
