@@ -67,7 +67,7 @@ PURPOSE = {  # module -> what it is for, in six words; scripts/house draws docs/
     "scheduler": "batch systems: jobs, hosts, time, directives",
     "launcher": "launch lines and traits; container engines",
     "sys": "files, processes, local and supervised start",
-    "catalogue": "build-time compiler of profiles/variables",
+    "catalogue": "build-time compiler of data in profiles",
     "plan": "facts in, one Plan out",
     "check": "plan against node, environment and reports",
     "lint": "finds mistakes in batch scripts",
