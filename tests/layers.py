@@ -27,7 +27,7 @@ FLOOR_OF = {module: floor for floor, modules in enumerate(FLOORS) for module in 
 BESIDE = {("shim", "shared")}
 
 PUBLIC = {  # header in include/hpclaunch -> the module that owns it
-    "result.h": "base", "cpuset.h": "base", "text.h": "base",
+    "result.h": "base", "cpuset.h": "base", "grammar.h": "base", "text.h": "base",
     "topology.h": "model", "env.h": "model", "plan.h": "model", "request.h": "model", "hosts.h": "model",
     "rank_report.h": "model", "diagnostic.h": "model", "device_vendor.h": "model", "launcher_traits.h": "model",
     "json_reader.h": "model", "late.h": "model", "rows.h": "model", "secret.h": "model",
