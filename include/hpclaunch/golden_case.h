@@ -29,17 +29,16 @@ struct Case : CaseWorld {
   std::optional<std::vector<std::string>> argv;  ///< launch line before the shim, [0] by base name
   std::vector<std::string> argv_has;             ///< each is one argument of it
   std::vector<std::string> argv_lacks;
-  std::optional<std::string> cpus;              ///< lists of the first node's ranks, ':' between
-  std::optional<std::string> devices;           ///< units of the first node's ranks, ':' between
-  std::map<std::string, std::string> set;       ///< the same on every rank
-  std::map<std::string, std::string> per_rank;  ///< on the first node, ':' between ranks
-  std::vector<std::string> absent;              ///< variables that the plan leaves out or removes
-  std::vector<std::string> batch;               ///< directives
+  std::optional<std::string> cpus;                ///< lists of the first node's ranks, ':' between
+  std::optional<std::string> devices;             ///< units of the first node's ranks, ':' between
+  std::map<std::string, std::string> set;         ///< the same on every rank
+  std::map<std::string, std::string> per_rank;    ///< on the first node, ':' between ranks
+  std::vector<std::string> absent;                ///< variables that the plan leaves out or removes
+  std::optional<std::vector<std::string>> batch;  ///< directives; empty: there are none
   std::optional<std::string> core_limit;
-  std::vector<std::string> make_dirs;
-  std::vector<std::string> reports;    ///< ids of rules that report
-  std::vector<std::string> none;       ///< "batch", "make_dirs", "reports": written as empty lists
-  std::optional<std::string> refused;  ///< part of the refusal's message
+  std::optional<std::vector<std::string>> make_dirs;  ///< empty: none
+  std::optional<std::vector<std::string>> reports;    ///< ids of rules that report; empty: none
+  std::optional<std::string> refused;                 ///< part of the refusal's message
   Origin origin;
 };
 

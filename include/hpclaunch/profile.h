@@ -1,6 +1,6 @@
 #pragma once
-// Profiles: what a site recommends, as data. docs/reference/profile-format.md is the manual, profiles/schema.json the
-// schema. Pure: nothing here reads a file or asks the machine, and nothing in a profile is executed.
+// Profiles: what a site recommends, as data. docs/reference/profile-format.md is the manual, src/profile/fields.h
+// the list of keys. Pure: nothing here reads a file or asks the machine, and nothing in a profile is executed.
 #include <array>
 #include <functional>
 #include <map>
@@ -281,7 +281,7 @@ struct Profile {
   std::optional<Retirement> retired;
   std::vector<Signal> detect;
   std::string launcher;                 ///< launcher; "" for any
-  std::string scheduler;                ///< one of kSchedulers (src/profile/parse.h); "" unknown
+  std::string scheduler;                ///< one of kSchedulerNames; "" unknown
   std::optional<bool> lsf_launch_node;  ///< a job's first host runs no ranks; nullopt: not said
   JobNeeds job;
   std::string example_host;  ///< a compute node as the batch system names it; "" not said

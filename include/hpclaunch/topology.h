@@ -145,6 +145,13 @@ std::string topology_to_json(const Topology& topology);
 /// check_topology).
 Result<Topology> topology_from_json(std::string_view text, const std::string& file);
 
+namespace json_reader {
+class Item;
+}
+/// One that stands in another file; problems go to the item's context, and are not those of check_topology. Members that
+/// nothing reads are left to Item::finish.
+Topology topology_of(const json_reader::Item& at);
+
 /// The same for another process of this program: compact, lossless, not to be stored.
 std::string pack_topology(const Topology& topology);
 

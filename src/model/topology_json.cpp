@@ -86,7 +86,6 @@ Topology read_topology(const Item& document) {
   read_parts(document["links"], topology.links);
   topology.allowed = topology.all_pus();
   if (document["allowed"]) read("allowed", topology.allowed = {}, How::required);
-  document.finish();
   return topology;
 }
 
@@ -145,12 +144,19 @@ std::string topology_to_json(const Topology& topology) {
   return fmt::format("{{\n{}\n}}\n", fmt::join(members, ",\n"));
 }
 
+Topology topology_of(const Item& at) {
+  json_reader::need_schema(at);
+  return read_topology(at);
+}
+
 Result<Topology> topology_from_json(std::string_view text, const std::string& file) {
   Context context(text, file);
   const Item document = context.root();
   Topology topology;
-  if (document && context.count() == 0 && json_reader::need_schema(document))
+  if (document && context.count() == 0 && json_reader::need_schema(document)) {
     topology = read_topology(document);
+    document.finish();
+  }
   std::vector<Error> problems = context.take();
   if (problems.empty()) {
     const Status good = check_topology(topology);

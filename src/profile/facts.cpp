@@ -8,7 +8,7 @@
 #include "hpclaunch/late.h"
 #include "hpclaunch/profile.h"
 #include "hpclaunch/text.h"
-#include "parse.h"
+#include "profile/kinds.h"
 
 namespace hpclaunch {
 namespace {

@@ -5,12 +5,10 @@
 
 #include "facts.h"
 #include "hpclaunch/text.h"
-#include "parse.h"
+#include "profile/reader.h"
 
 namespace hpclaunch::profile {
 namespace {
-
-constexpr std::size_t kMaxPattern = 256;
 
 /// Why a fact may not be used here; "" when it may. `when`: in a condition, else in a template.
 std::pair<std::string, std::string> objection(std::string_view name, const Allowed& allowed,
@@ -174,12 +172,6 @@ When parse_when(const Item& at, const Allowed& allowed) {
     parse_tests(value->key, value, when);
   }
   return when;
-}
-
-std::vector<When> parse_whens(const Item& at, const Allowed& allowed) {
-  std::vector<When> all;
-  for (const Item& one : at.elements("conditions")) all.push_back(parse_when(one, allowed));
-  return all;
 }
 
 std::string parse_template(const Item& at, const Allowed& allowed) {

@@ -173,7 +173,7 @@ TEST_CASE("every container engine has its words and is in each place that names 
     expect_in("docs/containers.md", engine.refused.empty() ? in_ticks(name) : name,
               "a row of \"Engines\", or why it is refused");
     if (!engine.refused.empty()) continue;
-    expect_in("src/profile/parse.h", in_quotes(name), "add it to kEngines");
+    expect_in("src/profile/kinds.h", in_quotes(name), "add it to kEngines");
     expect_beside("profiles/schema.json", "enroot", name);
     expect_in_line("docs/reference/cli.md", "| `--container-engine NAME", in_ticks(name),
                    "name it");
