@@ -134,7 +134,4 @@ Status update_cases(const LoadedProfile& loaded, const Args& args, Session& sess
 /// node, and for the node counts at which its rules change: one check per invariant, and the numbers.
 void check_invariants(const std::shared_ptr<const Profile>& shared, Suite& suite);
 
-/// profiles/schema.json.
-extern const char* const kProfileSchema;
-
 }  // namespace hpclaunch::authoring

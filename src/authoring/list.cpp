@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "authoring/command.h"
+#include "hpclaunch/profile_format.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 
@@ -83,6 +84,8 @@ int profile_list(const Args& args, Session& session) {
   return std::ranges::count(rows, "broken", &Row::state) > 0 ? 1 : 0;
 }
 
-int profile_schema(const Args&, Session& session) { return print_all(session, kProfileSchema); }
+int profile_schema(const Args&, Session& session) {
+  return print_all(session, hpclaunch::profile_schema());
+}
 
 }  // namespace hpclaunch::authoring

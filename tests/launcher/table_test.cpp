@@ -91,9 +91,6 @@ TEST_CASE("every launcher is in each place that names launchers", "[launcher][pl
   };
   for (const Launcher& launcher : launchers()) {
     const std::string name(launcher.name);
-    expect_beside("profiles/schema.json", "hydra", name);
-    expect_in("profiles/schema.json", in_quotes(name) + ": {",
-              "a rule's \"launch\" takes its flags");
     expect_in("docs/launchers.md", "| " + in_ticks(name) + " |", "a row of \"Choose one\"");
     expect_in_line("docs/reference/cli.md", "| `--launcher NAME", in_ticks(name), "name it");
     expect(
@@ -174,7 +171,6 @@ TEST_CASE("every container engine has its words and is in each place that names 
               "a row of \"Engines\", or why it is refused");
     if (!engine.refused.empty()) continue;
     expect_in("src/profile/kinds.h", in_quotes(name), "add it to kEngines");
-    expect_beside("profiles/schema.json", "enroot", name);
     expect_in_line("docs/reference/cli.md", "| `--container-engine NAME", in_ticks(name),
                    "name it");
     const auto row = std::ranges::find(kWords, engine.name, &Words::engine);

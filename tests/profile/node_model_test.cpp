@@ -162,6 +162,43 @@ TEST_CASE("laws of every shape: cores in one NUMA node, caches and packages cove
   }
 }
 
+TEST_CASE("a node may be a topology, as topo --json prints it") {
+  const NodeModel plain = model(R"({"name": "n", "packages": 2, "cores_per_numa": 4,
+    "devices": {"vendor": "amd", "list": [{"numa": 0}, {"numa": 1}]}, "nics": [{"name": "hsn0", "numa": 1}]})");
+  const std::string text = topology_to_json(plain.topology);
+  const NodeModel node =
+      model(R"({"name": "n", "count": 7, "topology": )" + text +
+            R"(, "reserved": {"cores": "0,4"}, "services": [{"name": "s", "cores": "5"}],
+    "share": {"cores": 2, "devices": [1, 2]}, "when": {"env.A": "b"}})");
+  CHECK(node.reserved.to_list() == "0,4");
+  CHECK(node.services[0].pus.to_list() == "5");
+  Topology expected = plain.topology;
+  expected.allowed -= node.reserved;
+  CHECK(node.topology == expected);
+  struct Row {
+    std::string node;
+    const char* pointer;
+    const char* message;
+  };
+  const std::string topology = R"({"name": "n", "topology": )" + text;
+  for (const Row& row :
+       {Row{topology + R"(, "packages": 2})", "/packages", "\"packages\" has no effect here"},
+        Row{topology + R"(, "nics": [{"name": "x"}]})", "/nics", "\"nics\" has no effect here"},
+        Row{topology + R"(, "reserved": {"cores": "8"}})", "/reserved/cores",
+            "core 8 does not exist"},
+        Row{R"({"name": "n", "topology": {"schema": 1, "cores": []}})", "/topology", ""},
+        Row{R"({"name": "n", "topology": {"schema": 1, "cores": [{"pus": "0", "x": 1}]}})",
+            "/topology/cores/0/x", "unknown key \"x\""},
+        Row{R"({"name": "n", "topology": {"cores": [{"pus": "0"}]}})", "/topology",
+            "\"schema\" is missing"}}) {
+    const ParsedProfile parsed = parse_nodes(row.node);
+    INFO(row.node);
+    REQUIRE(parsed.problems.size() == 1);
+    CHECK(parsed.problems[0].where->pointer == "/nodes/0" + std::string(row.pointer));
+    CHECK_THAT(parsed.problems[0].message, ContainsSubstring(row.message));
+  }
+}
+
 TEST_CASE("nodes that cannot be") {
   struct Row {
     const char* more;  ///< after name, 2 packages of 8 cores

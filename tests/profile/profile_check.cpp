@@ -1,12 +1,14 @@
-// profile_check FILE...: "OK" or the problems of each file, as FILE:LINE:COLUMN: message (hint).
+// profile_check FILE...: "OK" or the problems of each file, as FILE:LINE:COLUMN: message (hint). Without files: the schema.
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <string>
 
 #include "hpclaunch/profile.h"
+#include "hpclaunch/profile_format.h"
 
 int main(int argc, char** argv) {
+  if (argc == 1) std::fputs(hpclaunch::profile_schema().c_str(), stdout);
   int status = 0;
   for (int i = 1; i < argc; ++i) {
     std::ifstream in(argv[i], std::ios::binary);

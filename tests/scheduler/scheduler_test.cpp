@@ -41,9 +41,6 @@ TEST_CASE("every batch system is in each place that names batch systems", "[sche
     const std::string title(one.title);
     expect(std::ranges::count(kSchedulerNames, one.name) == 1,
            "include/hpclaunch/launcher_traits.h", in_quotes(name), "add it to kSchedulerNames");
-    expect_beside("profiles/schema.json", "cobalt", name);
-    expect_in("profiles/schema.json", in_quotes(name) + ": {",
-              "a rule's \"batch\" takes its lines");
     expect_in_line("profiles/new/profile.txt", "  // Batch system:", name, "name it");
     expect_in_line("docs/reference/profile-format.md", "  \"scheduler\":", name, "name it");
     expect_in_line("docs/reference/profile-format.md", "| `scheduler` | job", in_ticks(name),

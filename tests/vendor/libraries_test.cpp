@@ -62,7 +62,6 @@ TEST_CASE("every device vendor is in each place that names vendors", "[vendor][p
            in_quotes(name) + " for class 0302 of vendor " + id, "a case of accelerator_vendor");
     expect_in("src/probe/hwloc_io.cpp", in_quotes(name), "a row of kNames, for hwloc's XML");
     expect_in("src/profile/kinds.h", in_quotes(name), "add it to kVendors");
-    expect_beside("profiles/schema.json", "amd", name);
     expect_in("src/world/container.cpp", in_quotes(name), "a case of device_options");
     expect_in("include/hpclaunch/launcher.h", name + " = {}",
               "each container engine's options for its devices");
