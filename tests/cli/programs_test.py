@@ -37,6 +37,18 @@ class Programs(Test):
         "flux run -N2 -n8 ./prog": "hpclaunch run -N 2 -n 8 -- ./prog",
         "ray start --head": "hpclaunch run --agent -- ray start --head",
         "vllm serve model": "hpclaunch run --agent -- vllm serve model",
+        "vllm serve model --tensor-parallel-size 4 --data-parallel-size 2 --headless": "hpclaunch run --agent -- vllm serve model --tensor-parallel-size 4",
+        "python -m vllm.entrypoints.cli.main serve model": "hpclaunch run --agent -- python -m vllm.entrypoints.cli.main serve model",
+        "sglang serve --model-path m --tp 2": "hpclaunch run --agent -- sglang serve --model-path m --tp 2",
+        "python3 -m sglang.launch_server --model-path m": "hpclaunch run --agent -- python3 -m sglang.launch_server --model-path m",
+        "trl vllm-serve --model m": "hpclaunch run --agent -- trl vllm-serve --model m",
+        "trl sft --config c.yaml": "hpclaunch run --agent -- trl sft --config c.yaml",
+        "python3 -m dynamo.vllm --model m": "hpclaunch run --agent -- python3 -m dynamo.vllm --model m",
+        "uv run rl @ rl.toml": "hpclaunch run --agent -- uv run rl @ rl.toml",
+        "python -m prime_rl.entrypoints.sft @ c.toml": "hpclaunch run --agent -- python -m prime_rl.entrypoints.sft @ c.toml",
+        "nemo llm pretrain --factory f": "hpclaunch run --agent -- nemo llm pretrain --factory f",
+        "python3 -m areal.infra.launcher.local train.py --config c.yaml": "hpclaunch run --agent -- python3 -m areal.infra.launcher.local train.py",
+        "ray job submit --address=a -- python3 train.py": "hpclaunch run --agent -- ray job submit --address=a -- python3 train.py",
         "env -u X A=1 torchrun train.py": "hpclaunch run -- env -u X A=1 python train.py",
         "numactl -N 0 --membind=0 torchrun train.py": "hpclaunch run -- numactl -N 0 --membind=0 python train.py",
         "timeout -k 5 1h torchrun train.py": "hpclaunch run -- timeout -k 5 1h python train.py",
@@ -69,7 +81,7 @@ class Programs(Test):
             "ray status", "flux version", "timeout 1h ./train deepspeed", "env", "env -u X", "numactl -N 0 ./prog srun", "torchrunner x", "hpclaunch topo",
             "python -c 1#/bin/srun", "./composer x", "/tmp/own/deepspeed x", "ds2 x", "uv run --project composer python train.py", "strace -f ./x srun",
             "uv run --unheard-of deepspeed python train.py", "apptainer exec --env-file e /images/composer python train.py", "numactl -l ./run.sh srun",
-            "nsys profile -o torchrun ./prog", "apptainer exec image.sif ./prog torchrun", "uv sync", "vllm bench"]
+            "nsys profile -o torchrun ./prog", "apptainer exec image.sif ./prog torchrun", "uv sync", "vllm bench", "sglang router", "trl env", "rl train", "./sft --lr 1", "python -m dynamo.frontend", "nemo experiment"]
 
     def plan(self, command, *options):
         return hpclaunch("plan", "--launcher", "local", "-n", "2", "--oversubscribe", *options, "--", *words(command))
