@@ -64,6 +64,9 @@ struct Library : LibraryTraits {
   std::string_view bad_boolean;   ///< what the library does with anything else; "" when not known
   std::string_view bad_number;
   std::string_view bad_word;
+  std::string_view release;    ///< "NCCL 2.31.2", up to which its sources were read
+  std::string_view read_on;    ///< "2026-11-28"; "" for software without sources of its own
+  std::string_view component;  ///< whose version that is: a key of Versions
 };
 
 struct VariableTraits {
@@ -102,6 +105,9 @@ std::optional<Variable> find(std::string_view name);
 
 std::size_t count();
 Variable at(std::size_t index);  ///< ascending name; index < count()
+std::optional<Library> find_library(std::string_view name);
+std::size_t count_libraries();
+Library library_at(std::size_t index);
 
 struct MisspellingTraits {
   bool certain = true;  ///< false: no reader was found, which is not proof
@@ -203,6 +209,10 @@ using Versions = std::map<std::string, std::string, std::less<>>;
 /// modules are compared without letter case. Returns the component; "" for a module without a version.
 std::string add_module(std::string_view module, Versions& versions);
 std::string component_of(std::string_view module);  ///< that it brings, with or without a version
+Versions versions_of_modules(std::string_view loaded);  ///< as LOADEDMODULES lists them
+
+/// Libraries of which a newer version is here than the one whose sources were read: each with that version.
+std::vector<std::pair<Library, std::string>> newer_than_read(const Versions& versions);
 
 /// Those that hold. One about a component that is not among `versions` does not, nor one that a version in short ("6.4",
 /// where 6.4.1 is good and 6.4.0 is not) leaves open.
@@ -233,8 +243,8 @@ inline constexpr const char* kBadValue = "bad-value";
 /// Checks an assignment. The id is one of the three above, or "" for a correct one; names outside every family
 /// are the user's own and correct. An error was read in the library's source; a warning is probably not what was
 /// meant; a note works, and there is a newer way. `fix` is NAME=VALUE, or NAME for an old name or an empty
-/// value; it may be empty.
-Diagnostic check(std::string_view name, std::string_view value);
+/// value; it may be empty. An unknown name is only a note where its library is newer than what was read of it.
+Diagnostic check(std::string_view name, std::string_view value, const Versions& versions = {});
 
 /// What there is to say about a name, as label and text, for people; empty when nothing is known.
 std::vector<std::pair<std::string, std::string>> describe(std::string_view name);
@@ -246,10 +256,11 @@ using Texts = std::array<std::string_view Entry::*, size>;
 template <class Entry>
 inline constexpr Texts<Entry, 0> kTexts = {};
 template <>
-inline constexpr Texts<Library, 10> kTexts<Library> = {
+inline constexpr Texts<Library, 13> kTexts<Library> = {
     &Library::name,       &Library::title,    &Library::parser,       &Library::truths,
     &Library::falsehoods, &Library::suffixes, &Library::number_words, &Library::bad_boolean,
-    &Library::bad_number, &Library::bad_word};
+    &Library::bad_number, &Library::bad_word, &Library::release,      &Library::read_on,
+    &Library::component};
 template <>
 inline constexpr Texts<Variable, 15> kTexts<Variable> = {
     &Variable::name,    &Variable::values,    &Variable::unit,      &Variable::lowest,

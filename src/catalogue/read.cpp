@@ -80,10 +80,22 @@ Value choice(const Item& at, const Words& known, Value otherwise) {
   return static_cast<Value>(std::ranges::find(known, word) - known.begin());
 }
 
+// "read": {"up_to": "NCCL 2.31.2", "on": "2026-11-28", "component": "nccl"}
+void read_release(const Item& at, knowledge::Library& library) {
+  library.release = text(at["up_to"]);  // none: read in documents without versions
+  library.read_on = text(at.need("on"));
+  library.component = at["component"] ? text(at["component"]) : library.name;
+  const std::string_view on = library.read_on;
+  const bool digits =
+      std::ranges::all_of(on, [](char c) { return c == '-' || (c >= '0' && c <= '9'); });
+  if (on.size() != 10 || !digits) at.fault(fmt::format("\"{}\" is not a date, YYYY-MM-DD", on));
+}
+
 knowledge::Library read_parsing(const Item& head) {
   knowledge::Library library;
   library.name = text(head.need("library"));
   library.title = text(head.need("title"));
+  read_release(head.need("read"), library);
   library.truths = "1|true|yes|on|y|t|enable|enabled";
   library.falsehoods = "0|false|no|off|n|f|disable|disabled";
   const Item rules = head["parsing"];

@@ -216,25 +216,28 @@ void competing_binding(const Plan& plan, const EnvSnapshot& env,
 
 // The value of a secret is not checked, as messages would show it; its name is. A newer name is suggested
 // without a value, which may have another meaning there.
-Diagnostic check_assignment(const std::string& name, const std::string& value, const char* how) {
-  Diagnostic found = knowledge::check(name, is_secret(name, value) ? "" : value);
+Diagnostic check_assignment(const std::string& name, const std::string& value, const char* how,
+                            const EnvSnapshot& env) {
+  Diagnostic found = knowledge::check(name, is_secret(name, value) ? "" : value,
+                                      knowledge::versions_of_modules(env.get("LOADEDMODULES")));
   if (!found.fix.empty())
     found.fix = fmt::format(
         "{} {}", found.id == knowledge::kOldVariable ? "hpclaunch explain" : how, found.fix);
   return found;
 }
 
-void check_typed(const Setting& setting, std::vector<Diagnostic>& diagnostics) {
+void check_typed(const Setting& setting, const EnvSnapshot& env,
+                 std::vector<Diagnostic>& diagnostics) {
   const Decision& last = setting.history.back();
   const auto* value = std::get_if<std::string>(&last.value);
   if (last.layer != Layer::command_line || value == nullptr) return;
-  Diagnostic found = check_assignment(setting.name, *value, "--set");
+  Diagnostic found = check_assignment(setting.name, *value, "--set", env);
   if (!found.id.empty()) diagnostics.push_back(std::move(found));
 }
 
-void check_exported(const std::string& name, const std::string& value,
+void check_exported(const std::string& name, const std::string& value, const EnvSnapshot& env,
                     std::vector<Diagnostic>& diagnostics) {
-  Diagnostic found = check_assignment(name, value, "export");
+  Diagnostic found = check_assignment(name, value, "export", env);
   if (found.id.empty() || found.severity == Severity::note) return;
   if (found.fix.empty()) found.fix = fmt::format("unset {}", name);
   found.severity = Severity::warning;
@@ -247,16 +250,16 @@ void check_exported(const std::string& name, const std::string& value,
 void check_variables(const Plan& plan, const EnvSnapshot& env,
                      std::vector<Diagnostic>& diagnostics) {
   for (const Setting& setting : plan.environment.settings) {
-    check_typed(setting, diagnostics);
+    check_typed(setting, env, diagnostics);
     if (setting.history.back().layer != Layer::environment) continue;
     if (const std::string* value = env.find(setting.name))
-      check_exported(setting.name, *value, diagnostics);
+      check_exported(setting.name, *value, env, diagnostics);
   }
   for (std::size_t i = 0; i < knowledge::count_misspellings(); ++i) {
     const std::string_view wrong = knowledge::misspelling_at(i).wrong;
     const std::string* value = env.find(wrong);
     if (value != nullptr && plan.find_env(wrong) == nullptr)
-      check_exported(std::string(wrong), *value, diagnostics);
+      check_exported(std::string(wrong), *value, env, diagnostics);
   }
 }
 

@@ -133,8 +133,10 @@ void report_unknown(const Prepared& prepared, const std::string& name, Session& 
   const Diagnostic doubt = knowledge::check(name, "");
   const std::string meant =
       nearest(name, known).value_or(doubt.id == knowledge::kUnknownVariable ? doubt.fix : "");
-  fmt::print(session.err, "hpclaunch: {}: unknown, and not set by hpclaunch{}\n",
-             render::printable(name),
+  const std::string text = doubt.id == knowledge::kUnknownVariable && !doubt.message.empty()
+                               ? doubt.message.substr(0, doubt.message.find(';'))
+                               : fmt::format("{}: unknown", name);
+  fmt::print(session.err, "hpclaunch: {}, and not set by hpclaunch{}\n", render::printable(text),
              meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
   fmt::print(session.err, "hpclaunch: try: hpclaunch explain{}\n",
              meant.empty() ? "" : " " + meant);

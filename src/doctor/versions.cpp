@@ -55,9 +55,7 @@ void add_launcher(const ChosenLauncher& launcher, Versions& versions) {
 
 void examine_versions(Examination& doctor, const ChosenLauncher* launcher) {
   const EnvSnapshot& env = doctor.env();
-  Versions versions;
-  const std::string loaded = env.get("LOADEDMODULES");
-  for (const std::string_view module : split(loaded, ':')) knowledge::add_module(module, versions);
+  Versions versions = knowledge::versions_of_modules(env.get("LOADEDMODULES"));
   add_machine(env, versions);
   if (launcher != nullptr) add_launcher(*launcher, versions);
   for (const auto& [component, version] : doctor.versions)  // the best evidence
@@ -71,6 +69,15 @@ void examine_versions(Examination& doctor, const ChosenLauncher* launcher) {
         severity == Severity::warning && one.effect == knowledge::KnownIssue::Effect::no_start;
     doctor.fault("versions", certain ? Severity::error : severity, knowledge::kKnownIssueId,
                  knowledge::sentence(one, versions), std::string(one.fix));
+  }
+  std::string last;  // a component may have several files
+  for (const auto& [library, version] : knowledge::newer_than_read(versions)) {
+    if (library.component == last) continue;
+    doctor.fault("versions", Severity::note, "newer-than-known",
+                 fmt::format("{} {} is newer than {}, up to which its variables are known",
+                             library.component, version, library.release),
+                 "a newer hpclaunch, if it is to know those that came since");
+    last = library.component;
   }
   std::vector<std::string> all;
   for (const auto& [component, version] : versions)

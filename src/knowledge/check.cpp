@@ -98,16 +98,36 @@ bool of_installation(std::string_view name, const Family& family) {
       [&](std::string_view part) { return std::ranges::count(kParts, part) > 0; });
 }
 
-Diagnostic unknown(std::string_view name, std::string_view value) {
+// "MPICH 5.0.1" for "mpich, cray-mpich": the family's first library counts.
+std::optional<Library> library_of(const Family& family) {
+  return find_library(family.library.substr(0, family.library.find(',')));
+}
+
+// Nothing is known of names that came later: a library may well read this one.
+std::string not_known(std::string_view name, const Family& family) {
+  const std::optional<Library> library = library_of(family);
+  return fmt::format("{} is not known{}{}", name,
+                     library && !library->release.empty() ? " up to " : "",
+                     library ? library->release : "");
+}
+
+Diagnostic unknown(std::string_view name, std::string_view value, const Versions& versions) {
   const std::optional<Family> family = find_family(name);
   if (!family || family->unknown == Family::Unknown::open || of_installation(name, *family))
     return {};
   const std::string near = near_name(name, *family);
   if (near.empty() && family->unknown == Family::Unknown::near_miss) return {};
-  std::string message = fmt::format("{} has no variable {}", family->library, name);
-  if (!near.empty()) message += fmt::format("; did you mean {}?", near);
-  return {kUnknownVariable, Severity::warning, message,
-          near.empty() ? "" : assignment(near, value)};
+  Diagnostic found{kUnknownVariable, Severity::warning, not_known(name, *family),
+                   near.empty() ? "" : assignment(near, value)};
+  const std::optional<Library> library = library_of(*family);
+  for (const auto& [newer, version] : newer_than_read(versions)) {
+    if (!library || newer.component != library->component || found.severity == Severity::note)
+      continue;
+    found.severity = Severity::note;
+    found.message += fmt::format(", and {} {} is here", newer.component, version);
+  }
+  if (!near.empty()) found.message += fmt::format("; did you mean {}?", near);
+  return found;
 }
 
 Diagnostic check_value(const Variable& v, std::string_view name, std::string_view value) {
@@ -185,6 +205,9 @@ Facts describe_variable(const Variable& v) {
   const std::string library = v.library.title.empty()
                                   ? std::string(v.library.name)
                                   : fmt::format("{} ({})", v.library.title, v.library.name);
+  std::string known(to_string(v.confidence));
+  known += fmt::format(" on {}", v.library.read_on);
+  if (!v.library.release.empty()) known += fmt::format(", up to {}", v.library.release);
   const std::pair<const char*, std::string_view> all[] = {
       {"what", v.what},
       {"library", library},
@@ -197,7 +220,7 @@ Facts describe_variable(const Variable& v) {
       {v.direction == Direction::output ? "set by" : "read by", v.reader},
       {"needs", v.needs},
       {"note", v.note},
-      {"known", to_string(v.confidence)}};
+      {"known", known}};
   Facts facts;
   for (const auto& [label, text] : all)
     if (!text.empty()) facts.emplace_back(label, text);
@@ -207,12 +230,12 @@ Facts describe_variable(const Variable& v) {
 
 }  // namespace
 
-Diagnostic check(std::string_view name, std::string_view value) {
+Diagnostic check(std::string_view name, std::string_view value, const Versions& versions) {
   if (const std::optional<Misspelling> known = find_misspelling(name))
     return misspelt(*known, name, value);
   std::optional<Variable> v = find(name);
   if (!v) v = find_by_family(name);
-  if (!v) return unknown(name, value);
+  if (!v) return unknown(name, value, versions);
   if (!v->removed.empty()) return old_name(*v);
   Diagnostic bad = check_value(*v, name, value);
   return bad.id.empty() && !v->successor.empty() ? old_name(*v) : bad;
@@ -232,8 +255,11 @@ std::vector<std::pair<std::string, std::string>> describe(std::string_view name)
     return facts;
   }
   if (const std::optional<Family> family = find_family(name)) {
-    const std::string message = unknown(name, "").message;
-    if (!message.empty()) facts.emplace_back("unknown", message);
+    const std::string near = near_name(name, *family);
+    if (family->unknown != Family::Unknown::open)
+      facts.emplace_back(
+          "unknown",
+          not_known(name, *family) + (near.empty() ? "" : fmt::format("; did you mean {}?", near)));
     facts.emplace_back("family", fmt::format("{} ({})", family->pattern, family->library));
     if (!family->rule.empty()) facts.emplace_back("rule", family->rule);
   }

@@ -44,6 +44,16 @@ std::size_t count() { return kTable.variables.size(); }
 
 Variable at(std::size_t index) { return entry_of(kTable.variables[index]); }
 
+std::size_t count_libraries() { return kTable.libraries.size(); }
+
+Library library_at(std::size_t index) { return entry_of(kTable.libraries[index]); }
+
+std::optional<Library> find_library(std::string_view name) {
+  for (const Row<Library>& row : kTable.libraries)
+    if (text(row.texts[0]) == name) return entry_of(row);
+  return std::nullopt;
+}
+
 std::optional<Misspelling> find_misspelling(std::string_view name) {
   return find_entry(kTable.misspellings, name);
 }

@@ -108,6 +108,25 @@ std::string add_module(std::string_view module, Versions& versions) {
   return name;
 }
 
+Versions versions_of_modules(std::string_view loaded) {
+  Versions versions;
+  for (const std::string_view module : split(loaded, ':')) add_module(module, versions);
+  return versions;
+}
+
+std::vector<std::pair<Library, std::string>> newer_than_read(const Versions& versions) {
+  std::vector<std::pair<Library, std::string>> newer;
+  for (std::size_t i = 0; i < count_libraries(); ++i) {
+    const Library one = library_at(i);
+    const auto installed = versions.find(one.component);
+    if (one.release.empty() || installed == versions.end()) continue;
+    const std::string_view read = one.release.substr(one.release.rfind(' ') + 1);
+    if (compare_versions(plain(installed->second), read).value_or(0) > 0)
+      newer.emplace_back(one, installed->second);
+  }
+  return newer;
+}
+
 std::vector<KnownIssue> known_issues(const Versions& versions, const Lookup& environment) {
   std::vector<KnownIssue> found;
   for (std::size_t i = 0; i < count_known_issues(); ++i) {

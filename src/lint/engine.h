@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hpclaunch/diagnostic.h"
+#include "hpclaunch/knowledge.h"
 #include "hpclaunch/lint.h"
 #include "lint/script.h"
 
@@ -34,6 +35,7 @@ void check_variables(const Script& script,
                      Findings& findings);  ///< rules_variables.cpp: the catalogue
 void check_catalogue(const Script& script,
                      Findings& findings);  ///< rules_catalogue.cpp: cautions, known issues
+knowledge::Versions loaded_versions(const Script& script);  ///< by its modules; rules_catalogue.cpp
 void check_assignments(const Script& script, Findings& findings);  ///< rules_assignments.cpp
 void check_shell(const Script& script, Findings& findings);        ///< rules_shell.cpp
 void check_directives(const Script& script, Findings& findings);   ///< rules_directives.cpp

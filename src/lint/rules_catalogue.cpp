@@ -119,6 +119,12 @@ void known_issues(const Script& script, Findings& findings) {
 
 }  // namespace
 
+knowledge::Versions loaded_versions(const Script& script) {
+  knowledge::Versions versions;
+  loaded(script, versions);
+  return versions;
+}
+
 void check_catalogue(const Script& script, Findings& findings) {
   cautions(script, findings);
   known_issues(script, findings);

@@ -38,10 +38,12 @@ void correct(const Script& script, const Setting& setting, Finding& finding) {
   finding.edits = {{setting.value_span.begin, setting.value_span.end, fix.substr(equals + 1)}};
 }
 
-void check_setting(const Script& script, const Setting& setting, bool used, Findings& findings) {
+void check_setting(const Script& script, const Setting& setting, bool used,
+                   const knowledge::Versions& versions, Findings& findings) {
   const bool known = setting.value.known() && !setting.array && !is_secret(setting.name);
   // An assignment that stays in the shell may be the script's own affair: its value is judged where it is exported.
-  const Diagnostic found = knowledge::check(setting.name, known ? setting.value.text : "");
+  const Diagnostic found =
+      knowledge::check(setting.name, known ? setting.value.text : "", versions);
   if (found.id.empty()) return;
   if (!setting.exported && found.id == knowledge::kBadValue) return;
   // A name that the script itself uses is its own, unless it is nearly that of a library.
@@ -128,13 +130,14 @@ void check_secret(const Setting& setting, Findings& findings) {
 void check_variables(const Script& script, Findings& findings) {
   check_reads(script, findings);
   const std::set<std::string_view> used = names_used(script.shell);
+  const knowledge::Versions versions = loaded_versions(script);
   for (const Setting& setting : script.settings) {
     if (setting.how == How::unset || setting.how == How::read) continue;
     if (setting.how == How::exported && setting.value_span.empty() &&
         script.shell.dialect == Dialect::posix &&
         script.by_name.find(setting.name)->second.size() > 1)
       continue;  // export NAME: the assignment is judged
-    check_setting(script, setting, used.contains(setting.name), findings);
+    check_setting(script, setting, used.contains(setting.name), versions, findings);
     check_secret(setting, findings);
   }
 }

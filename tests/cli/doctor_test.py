@@ -45,7 +45,7 @@ class Doctor(Test):
         self.prefix = os.path.join(self.folder, "prefix")
         self.python = self.file("bin/python3", fakes.python_of_doctor(self.site, self.prefix), 0o755)
         self.file("site/torch/__init__.py", "raise SystemExit('torch was imported')\n")
-        self.file("site/torch/version.py", "__version__ = '9.8.7+cu1'\ncuda: Optional[str] = '1.2'\nhip: Optional[str] = None\n")
+        self.file("site/torch/version.py", "__version__ = '2.8.7+cu1'\ncuda: Optional[str] = '1.2'\nhip: Optional[str] = None\n")
         self.nccl = os.path.join(self.site, "nvidia/nccl/lib", "libnccl.so.2")
 
     @staticmethod
@@ -81,7 +81,7 @@ class Doctor(Test):
         rows, faults = self.examine()
         self.assertEqual(faults, {})
         torch = [row["found"] for row in rows if row["area"] == "torch"]
-        self.assertEqual(torch, ["9.8.7+cu1, CUDA 1.2 in %s/torch" % self.site, "libnccl.so.2 is " + os.path.realpath(self.nccl)])
+        self.assertEqual(torch, ["2.8.7+cu1, CUDA 1.2 in %s/torch" % self.site, "libnccl.so.2 is " + os.path.realpath(self.nccl)])
 
     def test_the_real_python(self):
         """As test_a_sound_machine; without packages of its own, so that it has no torch either where the system has one."""
@@ -90,7 +90,7 @@ class Doctor(Test):
         self.assertEqual(faults, {})
         self.assertIn([row["found"] for row in rows if row["area"] == "python"],
                       [["%s, prefix %s" % (self.python, prefix)] for prefix in (sys.prefix, sys.base_prefix)])
-        self.assertEqual([row["found"] for row in rows if row["area"] == "torch"][0], "9.8.7+cu1, CUDA 1.2 in %s/torch" % self.site)
+        self.assertEqual([row["found"] for row in rows if row["area"] == "torch"][0], "2.8.7+cu1, CUDA 1.2 in %s/torch" % self.site)
         shutil.rmtree(os.path.join(self.site, "torch"))
         self.found("no-torch", "has no torch")
 
@@ -199,7 +199,7 @@ class Doctor(Test):
             self.assertEqual(self.examine(**env)[1], {})
         self.library("torch", "_C.cpython-1.so")  # NCCL is linked into it, or it has none
         self.found("plugin-missing", "NCCL_NET=AWS Libfabric", NCCL_NET="AWS Libfabric")
-        self.file("site/torch/version.py", "__version__ = '9.8.7+cpu'\n")
+        self.file("site/torch/version.py", "__version__ = '2.8.7+cpu'\n")
         self.assertEqual(self.examine(NCCL_NET="AWS Libfabric")[1], {})
 
     def test_a_provider(self):
@@ -211,7 +211,7 @@ class Doctor(Test):
         self.assertEqual(self.examine(real_fabric=True, FI_PROVIDER="tcp")[1], {})
         for entries in ("cxi", "psm3,tcp;ofi_rxm", "verbs"):
             self.assertEqual(self.examine(FI_PROVIDER=entries)[1], {})
-        self.found("provider-missing", "FI_PROVIDER=psm3,sockets: libfabric 9.8 (%s/libfabric.so.1) offers" % self.fabric, FI_PROVIDER="psm3,sockets")
+        self.found("provider-missing", "FI_PROVIDER=psm3,sockets: libfabric 2.5 (%s/libfabric.so.1) offers" % self.fabric, FI_PROVIDER="psm3,sockets")
 
     def limited(self, *limits):
         """The status and the rows under these limits, as prlimit has them."""
@@ -228,7 +228,7 @@ class Doctor(Test):
         plugin = self.library("ofi", "libnccl-net.so", needs=[os.path.join(fabric, "libfabric.so.1")], rpath=fabric)
         env = {"LD_LIBRARY_PATH": os.path.dirname(plugin), "real_fabric": True}  # where the loader finds one by itself
         self.assertEqual(self.examine(FI_PROVIDER="cxi", FAKE_LIBFABRIC="all", **env)[1], {})
-        self.found("provider-missing", "FI_PROVIDER=psm3: libfabric 9.8 (%s/libfabric.so.1) offers" % fabric, FI_PROVIDER="psm3", FAKE_LIBFABRIC="all", **env)
+        self.found("provider-missing", "FI_PROVIDER=psm3: libfabric 2.5 (%s/libfabric.so.1) offers" % fabric, FI_PROVIDER="psm3", FAKE_LIBFABRIC="all", **env)
 
     def test_a_libfabric_that_fails(self):
         for mode, says in (("none", "offers no provider"), ("crash", "SIGSEGV"), ("hang", "took longer than 5 seconds")):
@@ -326,7 +326,7 @@ class Doctor(Test):
 
     def test_the_driver_of_a_device(self):
         """NVIDIA's, as the kernel shows it, and its library."""
-        self.file("site/torch/version.py", "__version__ = '9.8.7'\ncuda: Optional[str] = '12.8'\n")
+        self.file("site/torch/version.py", "__version__ = '2.8.7'\ncuda: Optional[str] = '12.8'\n")
         self.library("driver", "libcuda.so.1")
         def rows(version, **env):
             return self.mounted("mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia; echo %s > /sys/module/nvidia/version" % version, **env)
@@ -455,6 +455,13 @@ class Doctor(Test):
                      and not row["message"].startswith("libfabric")]  # this machine's real one
             self.assertEqual({one.split(":")[0] for one in found}, set(says), (nccl, plugin, env))
             self.assertIn("nccl " + nccl.split("+")[0], [row["found"] for row in rows if row["area"] == "versions" and "found" in row][0])
+
+    def test_a_library_that_is_newer_than_what_was_read(self):
+        self.file("site/torch/version.py", "__version__ = '99.1.0+cu1'\ncuda: Optional[str] = '1.2'\n")
+        rows, faults = self.examine()
+        self.assertEqual(list(faults), ["newer-than-known"])
+        self.assertRegex(faults["newer-than-known"]["message"], r"torch 99\.1\.0\S* is newer than PyTorch [0-9.]+, up to which its variables are known")
+        self.assertEqual(faults["newer-than-known"]["verdict"], "note")
 
     def test_no_plan(self):
         _, faults = self.examine("--python", self.python, "--launcher", "nothing")

@@ -113,6 +113,8 @@ class Explain(Test):
         done = self.ok(hpclaunch("explain", *HERE, "OMP_NUM_THREDS"), 1)
         self.assertEqual(done.out, "")
         self.has(done, "did you mean OMP_NUM_THREADS?")
+        done = self.ok(hpclaunch("explain", *HERE, "NCCL_QQQ_XYZZY"), 1)
+        self.assertRegex(done.err, r"NCCL_QQQ_XYZZY is not known up to NCCL \d+\.\d+\.\d+, and not set by hpclaunch")
         done = self.ok(hpclaunch("explain", *HERE, "XYZZY_QQQ", "RANK"), 1)
         self.assertEqual(list(blocks(done.out)), ["RANK"])
         self.assertIn("XYZZY_QQQ", done.err)

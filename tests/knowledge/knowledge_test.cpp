@@ -336,3 +336,31 @@ TEST_CASE("modules bring components") {
   CHECK(add_module("rocm/default", versions).empty());
   CHECK(versions == Versions{{"cuda", "12.4"}, {"openmpi", "4.1.5"}, {"nccl", "2.21.5"}});
 }
+
+TEST_CASE("an unknown name is not known up to a version, and a note where a newer one is here") {
+  const Diagnostic plain = check("NCCL_FOO_BAR", "1");
+  CHECK(plain.id == kUnknownVariable);
+  CHECK(plain.severity == Severity::warning);
+  CHECK(plain.message.starts_with("NCCL_FOO_BAR is not known up to NCCL 2."));
+  CHECK(check("NCCL_FOO_BAR", "1", {{"nccl", "2.19"}}).severity == Severity::warning);
+  CHECK(check("NCCL_FOO_BAR", "1", {{"rccl", "99.1"}}).severity == Severity::warning);
+  const Diagnostic newer = check("NCCL_FOO_BAR", "1", {{"nccl", "v99.1.2+cuda13"}});
+  CHECK(newer.severity == Severity::note);
+  CHECK(newer.message.ends_with(", and nccl v99.1.2+cuda13 is here"));
+  CHECK(check("NCCL_IB_DISABEL", "1", {{"nccl", "99"}}).fix == "NCCL_IB_DISABLE=1");
+
+  const auto facts = describe("FI_FOO_BAR");
+  REQUIRE_FALSE(facts.empty());
+  CHECK(facts.front().first == "unknown");
+  CHECK(facts.front().second.starts_with("FI_FOO_BAR is not known up to libfabric "));
+}
+
+TEST_CASE("every library says when it was read") {
+  REQUIRE(count_libraries() > 40);
+  for (std::size_t i = 0; i < count_libraries(); ++i) {
+    INFO(library_at(i).name);
+    CHECK(library_at(i).read_on.size() == 10);
+  }
+  CHECK(newer_than_read({{"nccl", "2.4.8"}}).empty());
+  CHECK(newer_than_read({{"libfabric", "99.0"}}).size() > 1);  // each provider is a file of its own
+}

@@ -4,10 +4,12 @@ compiles them against broken input, and what `hpclaunch` says with it.
 
     knowledge_test.py HPCLAUNCH HPCLAUNCH_CATALOGUE SOURCE_FOLDER
 """
+import datetime
 import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -111,11 +113,41 @@ class Data(unittest.TestCase):
                 self.assertLessEqual(len(what), 160, name)
 
 
+def newest_release():
+    """The date in CHANGELOG.md's or CITATION.cff's newest release; None before the first."""
+    dates = []
+    for name, pattern in (("CHANGELOG.md", r"^## \[[0-9.]+\] - (\d{4}-\d{2}-\d{2})"), ("CITATION.cff", r"^date-released: \W?(\d{4}-\d{2}-\d{2})")):
+        with open(os.path.join(ROOT, name), encoding="utf-8") as handle:
+            dates += re.findall(pattern, handle.read(), re.M)
+    return max(map(datetime.date.fromisoformat, dates), default=None)
+
+
+def stale(release):
+    """Libraries that were read more than 90 days before a release, with the date."""
+    read = {load(path)["library"]: load(path)["read"]["on"] for path in DATA if "variables" in load(path)}
+    return {name: on for name, on in read.items() if (release - datetime.date.fromisoformat(on)).days > 90}
+
+
+class Age(unittest.TestCase):
+    def test_a_release_has_fresh_facts(self):
+        release = newest_release()
+        if release is None:
+            with open(os.path.join(ROOT, "CHANGELOG.md"), encoding="utf-8") as handle:
+                self.assertIn("Nothing has been released yet", handle.read())
+        else:
+            self.assertEqual(stale(release), {}, "read again with scripts/refresh-variables before %s is released" % release)
+
+    def test_90_days_are_counted(self):
+        day = datetime.date.fromisoformat(load(os.path.join(ROOT, "profiles/variables/nccl.json"))["read"]["on"])
+        self.assertNotIn("nccl", stale(day + datetime.timedelta(days=90)))
+        self.assertIn("nccl", stale(day + datetime.timedelta(days=91)))
+
+
 class Compiler(unittest.TestCase):
     """hpclaunch-catalogue: every mistake has a file and a line."""
 
     GOOD = """{
-  "library": "x", "title": "X",
+  "library": "x", "title": "X", "read": {"up_to": "X 1.2", "on": "2026-11-28"},
   "variables": {
     "X_A": {"type": "int", "min": 1, "default": 2, "read_by": "r:p", "confidence": "source"},
     "X_B": {"type": "enum", "values": ["a", "b"], "default": "a", "read_by": "r:p", "confidence": "docs"}
@@ -166,8 +198,10 @@ class Compiler(unittest.TestCase):
         self.refuses(good.replace('"type": "int"', '"type": "int", "note": "caf\u00e9"'), 4, "printable ASCII")
         self.refuses(good.replace('"type": "int"', '"type": "int", "renamed": "X_C"'), 4, "renamed to X_C")
         self.refuses(good.replace('"title": "X",', '"title": "X", "sentences": "required",'), 4, 'no sentence "what"')
+        self.refuses(good.replace('"on": "2026-11-28"', '"on": "yesterday"'), 2, '"yesterday" is not a date')
+        self.refuses(good.replace(', "read": {"up_to": "X 1.2", "on": "2026-11-28"}', ""), 1, '"read" is missing')
         self.refuses(good.replace('"min": 1,', '"min": "1",'), 4, '"min" must be an integer')
-        self.refuses(good.replace("},\n", "},,\n"), 4)
+        self.refuses(good.replace("\"source\"},\n", "\"source\"},,\n"), 4)
         self.refuses("", 1)
         self.refuses("[]", 1, "expected an object")
         self.refuses("{}", 1, 'none of "variables"')
@@ -360,6 +394,37 @@ class Refresh(unittest.TestCase):
             self.assertIn("missing  NCCL_SOCKET_IFNAME", lines)
             self.assertNotIn("missing  NCCL_ALGO", lines)
             self.assertNotEqual(run(os.path.join(ROOT, "scripts", "refresh-variables"), "nccl", folder + "/none").returncode, 0)
+
+    def new(self, library, name, text, *words):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as source:
+                source.write(text)
+            if words:
+                author = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+                for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "one"]):
+                    self.assertEqual(run("git", "-C", folder, *command).returncode, 0)
+                os.remove(path)  # only git has it
+            done = run(os.path.join(ROOT, "scripts", "refresh-variables"), library, folder, *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [line.split()[1] for line in done.stdout.splitlines() if line.startswith("new")]
+
+    def test_each_source_has_its_way(self):
+        for library, name, text, expected in (
+                ("libfabric-cxi", "prov/cxi/src/a.c", 'fi_param_define(&cxip_prov, "rdzv_invented", FI_PARAM_BOOL, "x");', ["FI_CXI_RDZV_INVENTED"]),
+                ("aws-ofi-nccl", "include/a.h", 'OFI_NCCL_PARAM_INT(x, "INVENTED", 1)', ["OFI_NCCL_INVENTED"]),
+                ("vllm", "vllm/envs.py", '    "VLLM_INVENTED": lambda: os.getenv("VLLM_INVENTED", "0"),\n', ["VLLM_INVENTED"]),
+                ("accelerate", "src/a.py", 'a = parse_flag_from_env("ACCELERATE_INVENTED")', ["ACCELERATE_INVENTED"]),
+                ("accelerate", "tests/a.py", 'a = os.environ["ACCELERATE_INVENTED"]', []),
+                ("mpich", "src/a.c", "    - name        : MPIR_CVAR_INVENTED\n", ["MPIR_CVAR_INVENTED"]),
+                ("ucc", "src/a.c", 'getenv("UCC_INVENTED")', ["UCC_INVENTED"])):
+            with self.subTest(library + " " + name):
+                self.assertEqual(self.new(library, name, text), expected)
+
+    @unittest.skipUnless(shutil.which("git"), "no git")
+    def test_a_revision_of_a_git_directory(self):
+        self.assertEqual(self.new("nccl", "src/a.cc", 'NCCL_PARAM(Invented, "INVENTED_HERE", 0);', "--at", "HEAD"), ["NCCL_INVENTED_HERE"])
 
 
 if __name__ == "__main__":

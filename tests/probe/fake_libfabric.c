@@ -41,7 +41,7 @@ struct info {
 };
 
 #ifndef NO_GETINFO
-uint32_t fi_version(void) { return 9U << 16 | 8U; }
+uint32_t fi_version(void) { return 2U << 16 | 5U; }
 
 struct parameter {
   const char* name;
