@@ -11,6 +11,7 @@
 #include "hpclaunch/env.h"
 #include "hpclaunch/launcher_traits.h"
 #include "hpclaunch/plan.h"
+#include "hpclaunch/programs.h"
 
 namespace hpclaunch {
 
@@ -111,36 +112,6 @@ std::vector<std::string> without_placement(std::string_view launcher,
                                            std::vector<std::string> args);
 
 // ---- containers -----------------------------------------------------------------------------------------
-
-/// A container engine as data. Words are separated by blanks; "{}" stands for a value, "{from}" and "{to}" for a bind's.
-struct ContainerEngine {
-  std::string_view name;           ///< as in --container-engine
-  std::string_view programs = {};  ///< to look for on PATH, best first
-  /// srun enters the container itself, and these are options of it: one that `srun --help` has where it can.
-  std::string_view srun_option = {};
-  std::string_view refused = {};  ///< why it cannot run ranks; "" where it can
-  std::string_view start = {};    ///< what follows the program
-  std::string_view image = "{}";
-  bool image_first = false;         ///< before the options
-  std::string_view directory = {};  ///< as `image`, for an unpacked one; "" where it takes none
-  std::string_view files = {};      ///< endings of image files that it is preferred for
-  std::string_view names = {};      ///< beginnings of names that it takes; "*": any
-  std::string_view lookup = {};     ///< arguments with which it succeeds for a name that is there
-  std::string_view bind = {};       ///< "": binds are declared elsewhere, where `elsewhere` says
-  std::string_view elsewhere = {};
-  bool sees_host = false;          ///< the shim and the working directory are inside without a bind
-  std::string_view env = {};       ///< passes a variable by its name; "": all are inherited
-  std::string_view patterns = {};  ///< of the variables that launchers give, where `env` takes such
-  std::string_view limit = {};     ///< keeps a resource limit: "{name}", "{soft}" and "{hard}"
-  std::string_view shares = {};    ///< directories that are the host's anyway
-  std::string_view write = {};     ///< needed where a target of a bind is not in the image
-  std::string_view nvidia = {}, amd = {}, intel = {};  ///< options for devices
-  std::string_view shell = {};                         ///< the shell that it needs in the image
-};
-
-/// In the order of preference where several are there.
-std::span<const ContainerEngine> container_engines();
-const ContainerEngine* find_engine(std::string_view name);  ///< nullptr: unknown
 
 /// A resource limit as getrlimit(2) has it; -1 for unlimited.
 struct ResourceLimit {

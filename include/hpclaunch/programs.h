@@ -8,7 +8,7 @@ namespace hpclaunch {
 struct StartingProgram {
   std::string_view name;
   Words programs, modules;
-  std::span<const NamedWords> words;  ///< the second word that makes a program one
+  std::span<const NamedWords> words;  ///< by program: the second word that makes it one
   enum class Starts { ranks, agent } starts = Starts::ranks;
   std::string_view interpreter;  ///< of the program behind its options
   Words flags, two_words, module_flags, program_flags;
@@ -40,9 +40,6 @@ void fields(StartingProgram& row, auto&& field) {
 template <>
 std::span<const StartingProgram> rows<StartingProgram>();
 
-/// The words that make `program` one; empty: it always is.
-Words second_words(const StartingProgram& row, std::string_view program);
-
 /// Options of other launchers, and what to type instead.
 struct ForeignOptions {
   Words names;
@@ -71,16 +68,17 @@ std::span<const MpiNames> rows<MpiNames>();
 
 /// Programs that exec another one: env, python, nsys.
 struct Wrapper {
-  Words programs, words, values, flags;
+  Words programs, words, values, two_words, flags;
   std::string_view module, text;
   int skip = 0;
   bool assignments = false;
   Words wrapping_modules;
 };
 void fields(Wrapper& row, auto&& field) {
-  field("programs", row.programs, Field::required);
+  field("programs", row.programs);
   field("words", row.words);
   field("values", row.values);
+  field("two_words", row.two_words);
   field("flags", row.flags);
   field("module", row.module);
   field("text", row.text);
@@ -90,7 +88,82 @@ void fields(Wrapper& row, auto&& field) {
 }
 template <>
 std::span<const Wrapper> rows<Wrapper>();
-const Wrapper* find_wrapper(std::string_view program);  ///< nullptr: it is none
+/// nullptr: it is none. Container engines are.
+const Wrapper* find_wrapper(std::string_view program);
+
+/// A container engine. "{}" stands for a value, "{from}" and "{to}" for a bind's.
+struct ContainerEngine {
+  static constexpr std::string_view kValue[] = {"{}"};
+  std::string_view name;  ///< as in --container-engine
+  Words programs;         ///< to look for on PATH, best first
+  /// srun enters the container itself, and these are options of it: one that `srun --help` has where it can.
+  std::string_view srun_option;
+  std::string_view refused;  ///< why it cannot run ranks; "" where it can
+  Words start;               ///< what follows the program
+  Words image = kValue;
+  bool image_first = false;    ///< before the options
+  Words directory;             ///< as `image`, for an unpacked one; empty where it takes none
+  Words files;                 ///< endings of image files that it is preferred for
+  Words names;                 ///< beginnings of names that it takes; "*": any
+  Words lookup;                ///< arguments with which it succeeds for a name that is there
+  Words bind;                  ///< empty: binds are declared elsewhere, where `elsewhere` says
+  std::string_view elsewhere;  ///< "\"mounts\" of the environment file"
+  bool sees_host = false;      ///< the shim and the working directory are inside without a bind
+  Words env;                   ///< passes a variable by its name; empty: all are inherited
+  Words patterns;              ///< of the variables that launchers give, where `env` takes such
+  Words limit;                 ///< keeps a resource limit: "{name}", "{soft}" and "{hard}"
+  Words shares;                ///< directories that are the host's anyway
+  Words write;                 ///< needed where a target of a bind is not in the image
+  std::span<const NamedWords> devices;  ///< options for those of a vendor: {"nvidia", {"--nv"}}
+  /// Options and variables of which one shows devices, or folders, of the host; empty: it shows them anyway.
+  Words shows_devices, shows_folders;
+  std::string_view shell;  ///< that it needs in the image
+  Wrapper line;            ///< how its own command line is read
+};
+void fields(ContainerEngine& row, auto&& field) {
+  field("name", row.name, Field::unique);
+  field("programs", row.programs);
+  field("srun_option", row.srun_option);
+  field("refused", row.refused);
+  field("start", row.start, Field::command);
+  field("image", row.image, Field::command);
+  field("image_first", row.image_first);
+  field("directory", row.directory, Field::command);
+  field("files", row.files);
+  field("names", row.names);
+  field("lookup", row.lookup, Field::command);
+  field("bind", row.bind, Field::command);
+  field("elsewhere", row.elsewhere);
+  field("sees_host", row.sees_host);
+  field("env", row.env, Field::command);
+  field("patterns", row.patterns);
+  field("limit", row.limit, Field::command);
+  field("shares", row.shares);
+  field("write", row.write, Field::command);
+  field("devices", row.devices);
+  field("shows_devices", row.shows_devices);
+  field("shows_folders", row.shows_folders);
+  field("shell", row.shell);
+  field("line", row.line);
+}
+/// In the order of preference where several are there.
+template <>
+std::span<const ContainerEngine> rows<ContainerEngine>();
+const ContainerEngine* engine_of(std::string_view program);  ///< nullptr: it is none
+
+/// Names of a vendor's GPU models, as batch systems have them.
+struct GpuModels {
+  std::string_view vendor;
+  Words names;
+};
+void fields(GpuModels& row, auto&& field) {
+  field("vendor", row.vendor, Field::unique);
+  field("names", row.names, Field::required);
+}
+template <>
+std::span<const GpuModels> rows<GpuModels>();
+/// Whose GPUs a request names: "nvidia" for "gpu:b200:4", "nvidia_a100-sxm4-40gb"; "" where it names no model.
+std::string_view gpu_vendor(std::string_view request);
 
 /// What --for NAME adds.
 struct Framework {

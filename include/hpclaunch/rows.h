@@ -25,11 +25,19 @@ struct NamedWords {
   Words words;
 };
 
+/// Of one of `all`; none where it is not there.
+constexpr Words words_of(std::span<const NamedWords> all, std::string_view name) {
+  for (const NamedWords& one : all)
+    if (one.name == name) return one.words;
+  return {};
+}
+
 enum class Field {
   optional,
   required,
-  unique
-};  ///< unique: required, and no two rows have the same
+  unique,   ///< required, and no two rows have the same
+  command,  ///< words of a command line: optional, one may be there twice
+};
 
 /// All rows of a kind, in the order of their file.
 template <class Row>

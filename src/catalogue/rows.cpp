@@ -23,6 +23,9 @@ using json_reader::Json;
   KIND("options", ForeignOptions, "programs.h")    \
   KIND("mpi", MpiNames, "programs.h")              \
   KIND("wrappers", Wrapper, "programs.h")          \
+  KIND("engines", ContainerEngine, "programs.h")   \
+  KIND("gpus", GpuModels, "programs.h")            \
+                                                   \
   KIND("frameworks", Framework, "programs.h")      \
   KIND("reads", FrameworkReads, "programs.h")      \
   KIND("exclusions", Exclusion, "programs.h")      \
@@ -86,11 +89,13 @@ class Writer {
   std::string value(const Item& at, int otherwise) {
     return std::to_string(at.whole(0, 1'000'000'000, otherwise));
   }
-  std::string value(const Item& at, Words /*none*/) {
+  std::string value(const Item& at, Words otherwise, Field how = Field::optional) {
     std::vector<std::string> all;
+    if (!at)
+      for (const std::string_view one : otherwise) all.push_back(literal(one));
     for (const Item& one : at.elements("strings")) {
       all.push_back(literal(one.text()));
-      if (std::ranges::count(all, all.back()) > 1)
+      if (how != Field::command && std::ranges::count(all, all.back()) > 1)
         one.fault(fmt::format("{} is there twice", all.back()));
     }
     return array<std::string_view>(all);
@@ -111,7 +116,7 @@ class Writer {
   }
   template <Struct Row>
   std::string value(const Item& at, const Row& /*none*/) {
-    return row<Row>(at, {});
+    return at ? row<Row>(at, nullptr) : "{}";
   }
   template <Struct Row>
   std::string value(const Item& at, std::span<const Row> /*none*/) {
@@ -149,7 +154,7 @@ class Writer {
       end = offset + sizeof(Member);
     }
     Item find(std::string_view key, Field how) {
-      if (how == Field::optional) return at[key];
+      if (how == Field::optional || how == Field::command) return at[key];
       const Item found = at.need(key);
       if (how == Field::unique && taken != nullptr && found &&
           !(*taken)[std::string(key)].insert(found->text).second)
@@ -159,7 +164,10 @@ class Writer {
     template <class Member>
     void operator()(std::string_view key, const Member& member, Field how = Field::optional) {
       place(key, member);
-      members.push_back(writer.value(find(key, how), member));
+      if constexpr (std::is_same_v<Member, Words>)
+        members.push_back(writer.value(find(key, how), member, how));
+      else
+        members.push_back(writer.value(find(key, how), member));
     }
     template <class Member>
     void operator()(std::string_view key, const Member& member, Words names,

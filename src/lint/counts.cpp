@@ -80,6 +80,13 @@ long gpus_per_node_of(const Script& script) {
   return parse_natural(text.substr(text.rfind(':') + 1)).value_or(-1);
 }
 
+bool shows(const Script& script, const Launch& launch, Words names) {
+  return std::ranges::any_of(names, [&](std::string_view name) {
+    return name.starts_with('-') ? launch.option(name) != nullptr
+                                 : script.given(name, launch) != nullptr;
+  });
+}
+
 bool is_loopback(std::string_view host) {
   return host == "localhost" || host.starts_with("127.") || host.starts_with("localhost:") ||
          host == "::1";

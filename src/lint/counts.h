@@ -22,6 +22,8 @@ bool is_for_one_node(const Script& script, const Launch& launch);
 const Launch* around(const Script& script, const Launch& launch);
 /// "localhost", "127.0.0.1:29500", "::1".
 bool is_loopback(std::string_view host);
+/// One of `names`, options or variables, is given: "--nv", "APPTAINER_NV".
+bool shows(const Script& script, const Launch& launch, Words names);
 /// The program is a small tool whose placement does not matter: hostname, nvidia-smi, mkdir.
 bool is_tool(const Launch& launch);
 /// The program is hpclaunch-shim: each rank gets its place and its devices from HPCLAUNCH_PLAN.

@@ -18,16 +18,6 @@ std::string base_name(const std::string& word) {
   return name;
 }
 
-// Options with a value of programs that enter a container; the image follows them, then the command.
-constexpr std::string_view kContainers = " singularity apptainer shifter podman-hpc podman docker ";
-constexpr std::string_view kContainerValues =
-    " -B --bind --env --env-file --pwd --workdir -w -W --home -H --overlay -o --scratch -S --app "
-    "--network --security"
-    " --image -i --volume -v -V --mount -m --module -e --name --user -u --cap-add --device --gpus "
-    "--ipc --shm-size "
-    "--ulimit --entrypoint --fakeroot-uid --fusemount --net --hostname --platform --runtime "
-    "--pid-file ";
-
 class Finder {
  public:
   Finder(const std::vector<Text>& words, std::string_view text, std::size_t first)
@@ -44,8 +34,8 @@ class Finder {
         ++at;
       } else if (const StartingProgram* row = launcher_at(at, name)) {
         at = launch(*row, at, name);
-      } else if (kContainers.find(" " + name + " ") != std::string_view::npos) {
-        at = container(at, name);
+      } else if (const ContainerEngine* engine = engine_of(name)) {
+        at = container(at, *engine);
       } else if (const Wrapper* wrapper = find_wrapper(name)) {
         at = behind_wrapper(*wrapper, at);
       } else {
@@ -60,7 +50,7 @@ class Finder {
   const StartingProgram* launcher_at(std::size_t& at, const std::string& name) const {
     for (const StartingProgram& row : rows<StartingProgram>()) {
       if (!has_word(row.programs, name)) continue;
-      const Words next = second_words(row, name);
+      const Words next = words_of(row.words, name);
       if (next.empty()) return &row;
       if (at + 1 < words_.size() && has_word(next, words_[at + 1].text())) return &row;
     }
@@ -83,7 +73,7 @@ class Finder {
     one.program = base_name(words_[at].text());
     one.span = words_[at].span;
     const std::size_t begin = at++;
-    if (!second_words(row, name).empty()) ++at;
+    if (!words_of(row.words, name).empty()) ++at;
     at = options(one, at,
                  [&](const std::string& option, bool) { return flag_or_words(row, option); });
     return add(std::move(one), begin, at);
@@ -149,25 +139,25 @@ class Finder {
     return at;
   }
 
-  std::size_t container(std::size_t at, const std::string& name) {
+  std::size_t container(std::size_t at, const ContainerEngine& engine) {
+    const Wrapper& line = engine.line;
     Launch one;
     one.kind = "container";
-    one.program = name;
+    one.engine = &engine;
+    one.program = base_name(words_[at].text());
     one.span = words_[at].span;
     const std::size_t begin = at++;
-    const auto words_behind = [](const std::string& option, bool) {
-      return kContainerValues.find(" " + option + " ") == std::string_view::npos ? 0 : 1;
+    const auto words_behind = [&](const std::string& option, bool) {
+      const std::string bare = option.substr(option.find_first_not_of('-'));
+      return has_word(line.two_words, bare) ? 2 : has_word(line.values, bare) ? 1 : 0;
     };
     at = options(one, at, words_behind);
-    if (name != "shifter") {
-      const bool runs =
-          at < words_.size() && (words_[at].text() == "exec" || words_[at].text() == "run");
-      if (!runs) return words_.size();
+    if (!line.words.empty()) {
+      if (at >= words_.size() || !has_word(line.words, words_[at].text())) return words_.size();
       at = options(one, at + 1, words_behind);
-      ++at;  // the image
-    } else if (one.option("--image -i") == nullptr) {
-      ++at;
     }
+    at += static_cast<std::size_t>(line.skip);  // the image
+    if (at < words_.size() && words_[at].text() == "--") ++at;
     return add(std::move(one), begin, std::min(at, words_.size()));
   }
 

@@ -283,38 +283,31 @@ void assignment(const Launch& launch, Findings& findings) {
 }
 
 void containers(const Script& script, const Launch& launch, Findings& findings) {
-  if (launch.kind != "container" ||
-      (launch.program != "apptainer" && launch.program != "singularity"))
+  if (launch.engine == nullptr || launch.engine->shows_devices.empty() ||
+      shows(script, launch, launch.engine->shows_devices))
     return;
   const RequestOfJob& request = script.request;
-  const bool gpus =
-      !request.gpus_per_node.empty() || !request.gpus_per_task.empty() || !request.gpus.empty();
-  if (!gpus || gpus_per_node_of(script) == 0 ||
-      launch.option("--nv --rocm --nvccli --device --fakeroot") != nullptr)
-    return;
-  for (const char* name :
-       {"SINGULARITY_NV", "APPTAINER_NV", "SINGULARITY_ROCM", "APPTAINER_ROCM",
-        "APPTAINER_BINDPATH", "SINGULARITY_BINDPATH", "SINGULARITY_BIND", "APPTAINER_BIND"})
-    if (script.given(name, launch) != nullptr) return;
+  std::string asked = request.gpus_per_node + request.gpus_per_task + request.gpus;
+  const Ask* const lsf = script.ask("-gpu");
+  if (lsf != nullptr) asked += lsf->value;
+  if (asked.empty() || gpus_per_node_of(script) == 0) return;
   for (const Text& word : launch.words)
     if (!word.value.known()) return;
   // Where AMD's device files are there, an image with its own libraries needs no option.
   const bool nvidia = std::ranges::any_of(script.modules, [](const Module& one) {
     return one.name.starts_with("cuda") || one.name.starts_with("nvhpc");
   });
-  static constexpr std::string_view kModels[] = {"a100", "h100", "h200", "v100", "a40",  "a10",
-                                                 "l40",  "t4",   "p100", "rtx",  "gh200"};
-  std::string asked = request.gpus_per_node;
-  for (const std::string* one : {&request.gpus_per_task, &request.gpus, &request.constraint})
-    asked += *one;
-  asked = to_lower(asked);
-  const bool named = std::ranges::any_of(
-      kModels, [&](std::string_view one) { return asked.find(one) != std::string::npos; });
-  if (!nvidia && !named) return;
+  for (const std::string* one :
+       {&request.gpus_per_node, &request.gpus_per_task, &request.gpus, &request.constraint})
+    asked += "_" + *one;
+  if (const Ask* const select = script.ask("-l\x1fselect")) asked += "_" + select->value;
+  const std::string_view named = gpu_vendor(asked);
+  if (named.empty() ? !nvidia : named != "nvidia") return;
   findings.add("container-without-devices", launch.span,
                fmt::format("the job requests GPUs, and {} shows none of them in the container",
                            launch.program),
-               fmt::format("{} exec --nv ... for NVIDIA, --rocm for AMD", launch.program));
+               fmt::format("{} {} {} ...", launch.program, launch.engine->line.words.front(),
+                           joined(words_of(launch.engine->devices, "nvidia"), " ")));
 }
 
 void passing_on(const Script& script, const Launch& launch, Findings& findings) {

@@ -223,17 +223,10 @@ void containers(const Script& script, Findings& findings) {
   constexpr std::string_view kInside[] = {"/usr/", "/opt/", "/bin/",  "/tmp/",  "/dev/",
                                           "/proc", "/etc/", "/root/", "/home/", "/workspace"};
   for (const Launch& launch : script.launches) {
-    if (launch.kind != "container" ||
-        launch.option("-B --bind --mount --home -H --pwd") != nullptr ||
-        (launch.program != "apptainer" && launch.program != "singularity"))
-      continue;
-    bool bound = false;
-    for (const char* name : {"APPTAINER_BIND", "APPTAINER_BINDPATH", "SINGULARITY_BIND",
-                             "SINGULARITY_BINDPATH", "APPTAINER_HOME"})
-      bound = bound || script.given(name, launch) != nullptr;
+    if (launch.engine == nullptr || launch.engine->shows_folders.empty()) continue;
     bool known = true;
     for (const Text& one : launch.words) known = known && one.value.known();
-    if (bound || !known) continue;
+    if (!known || shows(script, launch, launch.engine->shows_folders)) continue;
     for (const Text& one : launch.inner) {
       const std::string& text = one.text();
       const bool inside = std::ranges::any_of(

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "hpclaunch/programs.h"
 #include "lint/shell.h"
 
 namespace hpclaunch::lint {
@@ -70,7 +71,8 @@ struct Option {
 struct Launch {
   std::string
       kind;  ///< row of profiles/programs/launchers.json: "srun", "mpiexec", "torchrun", "flux run", "container"
-  std::string program;  ///< as typed, without folder: "mpirun"
+  const ContainerEngine* engine = nullptr;  ///< of kind "container"
+  std::string program;                      ///< as typed, without folder: "mpirun"
   std::size_t command = 0;
   Span span;                                   ///< of the program word
   std::vector<Text> words = {};                ///< all, the program first

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "hpclaunch/programs.h"
 #include "hpclaunch/text.h"
 #include "profile/reader.h"
 
@@ -55,6 +56,16 @@ bool is_folder(std::string_view text) {
 
 bool is_option_value(std::string_view text) {
   return !text.starts_with('-') && consists_of(text, "._+-/=:,@%&|[]()* ");
+}
+
+std::span<const std::string_view> engine_names() {
+  static const std::vector<std::string_view> kNames = [] {
+    std::vector<std::string_view> names;
+    for (const ContainerEngine& one : rows<ContainerEngine>())
+      if (one.refused.empty()) names.push_back(one.name);
+    return names;
+  }();
+  return kNames;
 }
 
 bool is_engine_option(std::string_view text) { return text.starts_with('-'); }

@@ -32,9 +32,6 @@ inline constexpr std::array<std::string_view, 4> kGroups = {"node", "package", "
 inline constexpr std::array<std::string_view, 2> kRoleOrigins = {"base", "group"};
 inline constexpr std::array<std::string_view, 3> kSeverities = {"note", "warning", "error"};
 inline constexpr std::array<std::string_view, 2> kQueueOptions = {"-q", "-p"};
-inline constexpr std::array<std::string_view, 11> kEngines = {
-    "apptainer", "singularity",  "podman-hpc", "podman",  "pyxis", "ce",
-    "enroot",    "charliecloud", "bubblewrap", "shifter", "sarus"};
 inline constexpr std::array<std::string_view, 2> kEach = {"rank", "unit"};
 
 inline constexpr int kMaxOffset = 4095;            ///< of a core, anywhere in a profile
@@ -114,6 +111,9 @@ struct Words {  ///< lists of templates by a known name
   std::span<const std::string_view> known;
   Allowed allowed;
 };
+
+/// Container engines that can run ranks.
+std::span<const std::string_view> engine_names();
 
 bool is_date(std::string_view text);
 bool is_url(std::string_view text);

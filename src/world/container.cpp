@@ -19,11 +19,10 @@ namespace {
 
 constexpr double kSeconds = 60;  // for a question to an engine
 
-bool listed(std::string_view words, std::string_view text,
+bool listed(Words words, std::string_view text,
             bool (*fits)(std::string_view text, std::string_view word)) {
-  return std::ranges::any_of(split(words, ' '), [&](std::string_view word) {
-    return !word.empty() && (word == "*" || fits(text, word));
-  });
+  return std::ranges::any_of(
+      words, [&](std::string_view word) { return word == "*" || fits(text, word); });
 }
 bool ends(std::string_view text, std::string_view end) { return text.ends_with(end); }
 bool begins(std::string_view text, std::string_view start) { return text.starts_with(start); }
@@ -39,7 +38,7 @@ struct Image {
     is_there = kind != FileKind::nothing;
     is_directory = kind == FileKind::directory;
     is_path = is_there || typed.starts_with('/') || typed.starts_with('.') ||
-              std::ranges::any_of(container_engines(), [&](const ContainerEngine& engine) {
+              std::ranges::any_of(rows<ContainerEngine>(), [&](const ContainerEngine& engine) {
                 return listed(engine.files, typed, ends);
               });
     if (is_path) name = absolute_from(directory, typed);
@@ -65,7 +64,7 @@ Error missing(std::string message, std::string hint) {
 
 std::string names_of_engines() {
   std::vector<std::string_view> names;
-  for (const ContainerEngine& engine : container_engines())
+  for (const ContainerEngine& engine : rows<ContainerEngine>())
     if (engine.refused.empty()) names.push_back(engine.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -88,7 +87,7 @@ Result<Found> look_for(const ContainerEngine& engine, const World& world,
                      "another --container-engine, or ask the site for the Slurm plugin");
     return Found{&engine, "", fmt::format("srun has {}", engine.srun_option)};
   }
-  for (const std::string_view name : split(engine.programs, ' '))
+  for (const std::string_view name : engine.programs)
     if (const Result<std::string> path = world.program(std::string(name)); path)
       return Found{&engine, *path, "found at " + *path};
   return missing(fmt::format("container engine {} not found on PATH", engine.name),
@@ -96,7 +95,7 @@ Result<Found> look_for(const ContainerEngine& engine, const World& world,
 }
 
 Result<Found> named(const std::string& name, const World& world, const ChosenLauncher& launcher) {
-  const ContainerEngine* const engine = find_engine(name);
+  const ContainerEngine* const engine = find_row<ContainerEngine>(name);
   if (engine == nullptr)
     return Error{
         ErrorKind::usage,
@@ -114,9 +113,10 @@ Result<Found> choose(const Image& image, const World& world, const Profile* prof
                      const ChosenLauncher& launcher) {
   std::vector<const ContainerEngine*> order;
   if (profile != nullptr)
-    for (const SiteContainer& one : profile->containers) order.push_back(find_engine(one.name));
+    for (const SiteContainer& one : profile->containers)
+      order.push_back(find_row<ContainerEngine>(one.name));
   const std::size_t of_site = order.size();
-  for (const ContainerEngine& engine : container_engines()) order.push_back(&engine);
+  for (const ContainerEngine& engine : rows<ContainerEngine>()) order.push_back(&engine);
   std::vector<std::string_view> tried;
   std::string refused;
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -138,8 +138,8 @@ Result<Found> choose(const Image& image, const World& world, const Profile* prof
 
 // A shell in a squashed image, as far as unsquashfs can tell.
 bool lacks_shell(const Image& image, const ContainerEngine& engine, const World& world) {
-  if (engine.shell.empty() || !image.is_there || !listed(".sqsh .squashfs", image.name, ends))
-    return false;
+  constexpr std::string_view kSquashed[] = {".sqsh", ".squashfs"};
+  if (engine.shell.empty() || !image.is_there || !listed(kSquashed, image.name, ends)) return false;
   const Result<std::string> tool = world.program("unsquashfs");
   if (!tool) return false;
   const std::string shell(engine.shell.substr(1));
@@ -163,7 +163,7 @@ Status check_image(const Image& image, const Found& found, const World& world) {
                                engine.names.empty() ? "a directory"
                                                     : "a file, or a name that begins "
                                                       "with one of " +
-                                                          std::string(engine.names)));
+                                                          joined(engine.names, " ")));
   if (lacks_shell(image, engine, world))
     return Error{ErrorKind::unsupported,
                  fmt::format("{} needs {} in the image, and \"{}\" has none", engine.name,
@@ -171,7 +171,7 @@ Status check_image(const Image& image, const Found& found, const World& world) {
                  "another --container-engine, or add a shell to the image"};
   if (image.is_path || engine.lookup.empty()) return Done{};
   std::vector<std::string> question = {found.program};
-  for (const std::string_view word : split(engine.lookup, ' '))
+  for (const std::string_view word : engine.lookup)
     question.push_back(word == "{}" ? image.name : std::string(word));
   const Result<sys::Captured> answer = world.capture(question, kSeconds, &world.env);
   if (!answer) return answer.error();
@@ -243,8 +243,7 @@ std::vector<std::string> names_to_pass(const ContainerEngine& engine, const Laun
   std::set<std::string> names = {"HPCLAUNCH_PLAN", launcher.traits.rank_var};
   if (plan.supervision.supervise) names.insert("HPCLAUNCH_CHANNEL");
   if (!launcher.traits.local_rank_var.empty()) names.insert(launcher.traits.local_rank_var);
-  for (const std::string_view one : split(engine.patterns, ' '))
-    if (!one.empty()) names.emplace(one);
+  names.insert(engine.patterns.begin(), engine.patterns.end());
   for (const Setting& setting : plan.environment.settings)
     if (std::holds_alternative<std::string>(setting.value()) && is_identifier(setting.name) &&
         setting.name != "PATH" && !setting.name.starts_with("LD_"))
@@ -273,13 +272,9 @@ std::vector<ResourceLimit> own_limits() {
   return limits;
 }
 
-std::string_view device_options(const ContainerEngine& engine, const Plan& plan,
-                                const Topology& node) {
+Words device_options(const ContainerEngine& engine, const Plan& plan, const Topology& node) {
   if (plan.placement.gpu_view.empty() || node.devices.empty()) return {};
-  const std::string& vendor = node.devices.front().vendor;
-  if (vendor == "nvidia") return engine.nvidia;
-  if (vendor == "amd") return engine.amd;
-  return vendor == "intel" ? engine.intel : std::string_view();
+  return words_of(engine.devices, node.devices.front().vendor);
 }
 
 }  // namespace
@@ -324,11 +319,11 @@ Result<ChosenContainer> find_container(const Request& request, const World& worl
                                                : choose(image, world, site.profile(), launcher);
   const bool of_site = site.profile() != nullptr && !site.profile()->containers.empty();
   if (elsewhere && (wanted.engine.empty() ? of_site : !found)) {  // the target machine has it
-    const ContainerEngine* engine = find_engine(
+    const ContainerEngine* engine = find_row<ContainerEngine>(
         wanted.engine.empty() ? site.profile()->containers.front().name : wanted.engine);
     if (engine == nullptr || !engine->refused.empty())
       return named(wanted.engine, world, launcher).error();
-    found = Found{engine, std::string(split(engine->programs, ' ').front()),
+    found = Found{engine, engine->programs.empty() ? "" : std::string(engine->programs.front()),
                   "assuming the target machine has it"};
   }
   if (!found) return found.error();
@@ -354,9 +349,8 @@ Result<CompleteContainer> complete_container(const ChosenContainer& chosen, cons
   if (of_site != nullptr) {
     use.options = of_site->options;
   } else {
-    for (const std::string_view word :
-         split(device_options(*use.engine, plan, means.input.node), ' '))
-      if (!word.empty()) use.options.emplace_back(word);
+    const Words devices = device_options(*use.engine, plan, means.input.node);
+    use.options.assign(devices.begin(), devices.end());
   }
   Result<ContainerUse> bound =
       with_binds(std::move(use), request, world, of_site, plan, means.shim);

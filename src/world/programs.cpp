@@ -50,14 +50,16 @@ struct OptionWord {
   std::string name;   // of the option that may take a value
   std::string value;  // in the same word
   bool known = false;
-  bool takes_next = false;
+  std::size_t takes = 0;  // words behind it
 };
 
 OptionWord read_options(const Wrapper& row, const std::string& word, const Option& option) {
   OptionWord read{option.name, option.value.value_or("")};
   const auto is_flag = [&](const std::string& name) { return has_word(row.flags, name); };
-  const bool letters = word[1] != '-' && !option.value && !has_word(row.values, read.name) &&
-                       !is_flag(read.name) && !parse_natural(read.name);
+  const bool two = has_word(row.two_words, read.name);
+  const bool letters = word[1] != '-' && !option.value && !two &&
+                       !has_word(row.values, read.name) && !is_flag(read.name) &&
+                       !parse_natural(read.name);
   if (letters) {
     std::size_t letter = 1;
     while (letter + 1 < word.size() && is_flag(word.substr(letter, 1))) ++letter;
@@ -65,9 +67,10 @@ OptionWord read_options(const Wrapper& row, const std::string& word, const Optio
     read.value = word.substr(letter + 1);
   }
   const bool takes = has_word(row.values, read.name);
-  read.takes_next = takes && read.value.empty() && !option.value;
+  if (takes && read.value.empty() && !option.value) read.takes = 1;
+  if (two) read.takes = 2;
   const bool flag = is_flag(read.name) && read.value.empty();
-  read.known = takes || flag || option.value || parse_natural(read.name);
+  read.known = takes || two || flag || option.value || parse_natural(read.name);
   return read;
 }
 
@@ -87,17 +90,19 @@ Wrapped past_wrapper(const Wrapper& row, const Command& command, std::size_t at)
     if (!option) break;
     const OptionWord read = read_options(row, command[at], *option);
     if (!read.known) return {command.size(), "", ""};
-    const bool next = read.takes_next && at + 1 < command.size();
+    const bool next = read.takes > 0 && at + 1 < command.size();
     const std::string value = next ? command[at + 1] : read.value;
     if (!row.module.empty() && row.module == read.name) found.module = value;
     if (!row.text.empty() && row.text == read.name) found.text = value;
-    at += read.takes_next ? 2 : 1;
+    at += 1 + read.takes;
   }
   const auto is_own = [&] {
     return command[at] == "--" || (row.assignments && command[at].find('=') != std::string::npos);
   };
   while (at < command.size() && is_own()) ++at;
-  found.at = std::min(at + static_cast<std::size_t>(row.skip), command.size());
+  at += static_cast<std::size_t>(row.skip);
+  if (at < command.size() && command[at] == "--") ++at;  // ch-run IMAGE -- PROGRAM
+  found.at = std::min(at, command.size());
   return found;
 }
 
@@ -137,7 +142,7 @@ std::optional<Found> find_program(const Command& command) {
     bool known = false;
     for (const StartingProgram& row : rows<StartingProgram>()) {
       if (!has_word(row.programs, name)) continue;
-      const Words words = second_words(row, name);
+      const Words words = words_of(row.words, name);
       const bool second = !words.empty();
       if (!second || has_word(words, next))
         return Found{&row, command, std::min(interpreter, at), at + (second ? 2 : 1), python};

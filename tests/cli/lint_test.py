@@ -127,6 +127,37 @@ class Lint(Test):
         self.assertIn("other-system", self.codes("#!/bin/bash\n#PBS -l select=2\nsrun x\n"))
         self.assertIn("options-exclude", self.codes("#!/bin/bash\n#PBS -l select=2\n#PBS -l ncpus=8\nmpiexec -n 2 x\n"))
 
+    def test_containers_of_every_engine(self):
+        """A node's launcher inside a container that a step starts, by the rows of profiles/programs/engines.json."""
+        head = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\n"
+        inner = "torchrun --nproc-per-node=4 t.py"
+        for engine in ("apptainer exec --nv -B /a:/b i.sif", "singularity run i.sif", "podman-hpc run --rm --gpu -v /a:/b img", "podman run --ipc=host --device nvidia.com/gpu=all img",
+                       "docker run --rm --gpus all img", "shifter --image=docker:img", "shifter", "ch-run -b /a:/b /var/tmp/img --", "ch-run -w --set-env=A=1 /var/tmp/img --",
+                       "enroot start -m /a:/b img", "enroot start --env A img", "sarus run --mount=type=bind,source=/a,destination=/a img", "sarus run --mpi img",
+                       "bwrap --ro-bind / / --dev-bind /dev /dev --unshare-pid --setenv A b", "bwrap --bind /i / --proc /proc --"):
+            with self.subTest(engine=engine):
+                self.assertIn("launcher-in-launcher", self.codes(head + "srun --ntasks-per-node=4 %s %s\n" % (engine, inner)))
+                self.assertNotIn("launcher-in-launcher", self.codes(head + "srun --ntasks-per-node=1 %s %s\n" % (engine, inner)))
+                self.assertIn("launcher-in-launcher", self.codes(head + "srun %s bash -c 'cd /x; %s'\n" % (engine, inner)))
+
+    def test_models_of_devices_in_requests(self):
+        """An engine without its option for devices, where the request names a model of NVIDIA's."""
+        job = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH %s\nsrun %s python x.py\n"
+        found = "container-without-devices"
+        for model in ("a2", "a10", "a30", "a40", "a100", "a100-sxm4-80gb", "nvidia_h100_80gb_hbm3", "h20", "h200", "gh200", "b200", "b300", "gb200", "gb300", "l4", "l40s", "t4",
+                      "tesla_t4", "v100", "v100-32g", "p100", "rtx_6000", "rtxa6000", "rtx2080ti", "1g.10gb_nvidia", "NVIDIA-B200"):
+            for request in ("--gpus-per-node=%s:4", "--gres=gpu:%s:4", "--gpus-per-task=%s:1", "-G %s:8", "--gres=gpu:4\n#SBATCH -C %s"):
+                with self.subTest(model=model, request=request):
+                    text = job % (request % model, "apptainer exec i.sif")
+                    self.assertIn(found, self.codes(text))
+                    self.assertNotIn(found, self.codes(text.replace("exec", "exec --nv")))
+        for model in ("mi250", "mi300x", "amd_instinct_mi355x", "max_1550", "pvc", "gpu", "a1", "b20", "xl4", "h2000", "at4"):
+            with self.subTest(model=model):
+                self.assertNotIn(found, self.codes(job % ("--gpus-per-node=%s:4" % model, "apptainer exec i.sif")))
+        for line, expected in (("podman-hpc run img", True), ("podman-hpc run --gpu img", False), ("singularity exec i.sif", True), ("shifter --image=i", False), ("ch-run i --", False)):
+            with self.subTest(line=line):
+                self.assertEqual(found in self.codes(job % ("--gpus-per-node=b200:4", line)), expected)
+
     def test_components_of_a_heterogeneous_job_are_apart(self):
         text = "#!/bin/bash\n#SBATCH --mem=4G\n#SBATCH hetjob\n#SBATCH --mem-per-cpu=1G\nsrun x\n"
         self.assertNotIn("options-exclude", self.codes(text))

@@ -69,6 +69,10 @@ class Programs(Test):
         "chrt -o 0 torchrun t.py": "hpclaunch run -- chrt -o 0 python t.py",
         "shifter --image=x torchrun t.py": "hpclaunch run -- shifter --image=x python t.py",
         "podman-hpc run --rm img torchrun t.py": "hpclaunch run -- podman-hpc run --rm img python t.py",
+        "ch-run -b /a:/b --set-env=A=1 /img -- torchrun t.py": "hpclaunch run -- ch-run -b /a:/b --set-env=A=1 /img -- python t.py",
+        "enroot start -m /a:/b img torchrun t.py": "hpclaunch run -- enroot start -m /a:/b img python t.py",
+        "sarus run --mpi img torchrun t.py": "hpclaunch run -- sarus run --mpi img python t.py",
+        "bwrap --ro-bind / / --unshare-pid torchrun t.py": "hpclaunch run -- bwrap --ro-bind / / --unshare-pid python t.py",
         "docker run -it img torchrun t.py": "hpclaunch run -- docker run -it img python t.py",
     }
     SHELLS = {

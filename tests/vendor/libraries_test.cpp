@@ -62,9 +62,10 @@ TEST_CASE("every device vendor is in each place that names vendors", "[vendor][p
            in_quotes(name) + " for class 0302 of vendor " + id, "a case of accelerator_vendor");
     expect_in("src/probe/hwloc_io.cpp", in_quotes(name), "a row of kNames, for hwloc's XML");
     expect_in("src/profile/kinds.h", in_quotes(name), "add it to kVendors");
-    expect_in("src/world/container.cpp", in_quotes(name), "a case of device_options");
-    expect_in("include/hpclaunch/launcher.h", name + " = {}",
+    expect_in("profiles/programs/engines.json", in_quotes(name) + ": [",
               "each container engine's options for its devices");
+    expect_in("profiles/programs/gpus.json", "\"vendor\": " + in_quotes(name),
+              "a row with the names of its models");
     expect_in("docs/reference/topology.md", "vendor " + in_ticks(id), "a row of \"Devices\"");
     expect_in_line("docs/reference/topology.md", "| `vendor`, `model`", in_ticks(name), "name it");
     expect_in("docs/devices.md", in_ticks(vendor.masks().front()), "a row of \"Vendors\"");
