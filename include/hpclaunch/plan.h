@@ -333,10 +333,10 @@ const std::string* everywhere(const Plan& plan, const EnvSnapshot& env, std::str
 /// {"schema": 1, ...}: everything in the Plan, with histories. Ends with a newline. docs/reference/plan.md.
 std::string plan_to_json(const Plan& plan);
 
-/// The name has TOKEN, SECRET, PASSWORD, PASSWD, CREDENTIAL, API_KEY, PRIVATE_KEY or ACCESS_KEY in it:
-/// its value is never printed.
+/// The name says so: HF_TOKEN, WANDB_API_KEY, DB_PASSWORD; not PAD_TOKEN or NUM_TOKENS. For values that are not known.
 bool is_secret(std::string_view name);
-/// The same, or a URL with a password, "http://user:password@host".
+/// The value is never printed: it looks like a token ("hf_...") or is a URL with a password, or the name says so and the
+/// value may be one: no number, switch, "<pad>" or "your_token".
 bool is_secret(std::string_view name, std::string_view value);
 
 /// True when a printer must not show this decision: a secret name, and a value that the user gave.

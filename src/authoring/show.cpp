@@ -210,7 +210,8 @@ std::string template_text(const Template& value) {
 void add_assignments(const char* verb, const std::vector<Assignment>& assignments, Shown& out) {
   for (const Assignment& one : assignments) {
     out.line(verb, fmt::format("{} = {}", one.name,
-                               is_secret(one.name) ? "<hidden>" : template_text(one.value)));
+                               is_secret(one.name, one.value.text) ? "<hidden>"
+                                                                   : template_text(one.value)));
     Json& value = out.object[verb][one.name];
     if (one.value.each == Template::Each::once)
       value = one.value.text;

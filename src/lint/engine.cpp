@@ -140,7 +140,7 @@ Finding& Findings::add(std::string_view code, Span span, std::string message, st
 }
 
 std::string shown_value(std::string_view name, std::string_view value) {
-  return is_secret(name) ? "..." : shown(value);
+  return is_secret(name, value) ? "..." : shown(value);
 }
 
 std::vector<Finding> check_text(std::string_view text, const std::string& file) {

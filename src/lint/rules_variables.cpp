@@ -6,6 +6,7 @@
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/plan.h"
+#include "hpclaunch/secret.h"
 #include "hpclaunch/text.h"
 #include "lint/engine.h"
 #include "lint/values.h"
@@ -40,7 +41,8 @@ void correct(const Script& script, const Setting& setting, Finding& finding) {
 
 void check_setting(const Script& script, const Setting& setting, bool used,
                    const knowledge::Versions& versions, Findings& findings) {
-  const bool known = setting.value.known() && !setting.array && !is_secret(setting.name);
+  const bool known =
+      setting.value.known() && !setting.array && !is_secret(setting.name, setting.value.text);
   // An assignment that stays in the shell may be the script's own affair: its value is judged where it is exported.
   const Diagnostic found =
       knowledge::check(setting.name, known ? setting.value.text : "", versions);
@@ -117,18 +119,43 @@ void check_reads(const Script& script, Findings& findings) {
   });
 }
 
+void add_secret(std::string_view name, std::string_view value, Span span, Findings& findings) {
+  if (value.size() > 7 && value.front() != '/')
+    findings.add("secret-in-script", span, fmt::format("{} has a secret value in this file", name));
+}
+
 void check_secret(const Setting& setting, Findings& findings) {
-  const bool written =
-      setting.value.known() && setting.value.text.size() > 7 && setting.value.text.front() != '/';
-  if (!is_secret(setting.name) || !written || setting.how == How::unset) return;
-  findings.add("secret-in-script", setting.name_span,
-               fmt::format("{} has a secret value in this file", setting.name));
+  if (setting.value.known() && is_secret(setting.name, setting.value.text))
+    add_secret(setting.name, setting.value.text, setting.name_span, findings);
+}
+
+// "wandb login KEY", "python train.py --hf_token hf_...": what is no setting, and written as it is.
+void check_secrets_of_commands(const Script& script, Findings& findings) {
+  for (const Command& command : script.shell.commands) {
+    std::vector<std::string> words;
+    for (const Word& word : command.words) {
+      bool plain = true;
+      words.push_back(literal(word, &plain));
+      if (!plain) words.back().clear();
+    }
+    if (words.empty() || words.front() == "echo" || words.front() == "printf") continue;
+    for (const SecretWord& one : secrets_in(words)) {
+      const Span span = command.words[one.word].span;
+      const bool is_setting = std::ranges::any_of(script.settings, [&](const Setting& setting) {
+        return span.begin <= setting.name_span.begin && setting.name_span.begin < span.end;
+      });
+      if (!is_setting)
+        add_secret(one.name, words[one.word].substr(one.begin, one.end - one.begin), span,
+                   findings);
+    }
+  }
 }
 
 }  // namespace
 
 void check_variables(const Script& script, Findings& findings) {
   check_reads(script, findings);
+  check_secrets_of_commands(script, findings);
   const std::set<std::string_view> used = names_used(script.shell);
   const knowledge::Versions versions = loaded_versions(script);
   for (const Setting& setting : script.settings) {

@@ -39,20 +39,49 @@ bool has_word(const std::string& name, std::string_view word) {
   return false;
 }
 
-// "512", "4k", "1e-3": tokens are counted too.
-bool is_count(std::string_view value) {
-  constexpr std::size_t kMost = 12;
-  return value.size() <= kMost && value.find_first_not_of("0123456789.eE+-_kKmMgGbB") == kNone &&
-         value.find_first_of("0123456789") == 0;
+// "512", "4k", "1e-3", "300_000_000_000", "0.5,0.9": tokens are counted too.
+bool is_number(std::string_view value) {
+  constexpr std::string_view kDigits = "0123456789", kUnits = "kKmMgGtTbBiI%";
+  constexpr std::size_t kUnit = 3;
+  const std::size_t begin = value.find_first_not_of("+-.");
+  if (begin == kNone || kDigits.find(value[begin]) == kNone) return false;
+  const std::size_t unit = value.find_last_not_of(kUnits) + 1;
+  const std::string_view digits = value.substr(0, unit);
+  const std::size_t exponent = digits.find_first_of("eE");
+  return value.size() - unit <= kUnit && digits.find_first_not_of("0123456789._,:+-eE") == kNone &&
+         (exponent == kNone || digits.find_first_of("eE", exponent + 1) == kNone);
 }
 
-// What programs write for a switch, or for a piece of text: "<pad>", "[MASK]".
+// What programs write for a switch, for a piece of text ("<pad>", "[MASK]"), and for a value to be filled in.
 bool is_plain(std::string_view value) {
   constexpr std::array<std::string_view, 9> kSwitches = {"true", "false", "none", "null", "auto",
                                                          "yes",  "no",    "on",   "off"};
-  return std::ranges::count(kSwitches, to_lower(value)) > 0 ||
+  const std::string lower = to_lower(value);
+  const std::size_t prefix = lower.find_last_of("_-") + 1;  // of "hf_xxxx"
+  const bool blank = lower.find_first_not_of("x*.", prefix) == kNone &&
+                     lower.size() - prefix > (prefix == 0 ? 2 : 3);
+  return std::ranges::count(kSwitches, lower) > 0 || blank || lower.starts_with("your") ||
+         lower.find("_your") != std::string::npos ||
          (value.starts_with('<') && value.ends_with('>')) ||
-         (value.starts_with('[') && value.ends_with(']'));
+         (value.starts_with('[') && value.ends_with(']')) ||
+         (value.starts_with("{{") && value.ends_with("}}"));
+}
+
+// As issued by services: prefix and a long rest.
+bool is_token(std::string_view value) {
+  constexpr std::array<std::string_view, 13> kBegins = {
+      "hf_",   "ghp_", "gho_", "ghs_", "github_pat_", "glpat-",    "AKIA",
+      "xoxb-", "xoxp", "sk-",  "AIza", "wandb_v1_",   "-----BEGIN"};
+  constexpr std::size_t kShortest = 16;
+  return value.size() >= kShortest && !is_plain(value) &&
+         std::ranges::any_of(kBegins, [&](auto begin) { return value.starts_with(begin); });
+}
+
+bool has_password(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  const std::string_view rest = url.substr(scheme == kNone ? url.size() : scheme + 3);
+  const std::size_t at = rest.find_first_of("@/");
+  return at != kNone && rest[at] == '@' && rest.substr(0, at).find(':') != kNone;
 }
 
 // Options are named more freely than variables: "--token-file F" is a place, "--label-key text" a field.
@@ -60,8 +89,8 @@ bool names_a_secret(std::string_view name, std::string_view value) {
   constexpr std::array<std::string_view, 3> kPlaces = {"FILE", "PATH", "DIR"};
   constexpr std::size_t kLongField = 20;
   const std::string variable = as_variable(name);
-  if (!is_secret(variable) || value.empty() || is_plain(value)) return false;
-  if (has_word(variable, "TOKEN") && is_count(value)) return false;
+  if (value.empty() || !is_secret(variable, value)) return false;
+  if (is_token(value) || has_password(value)) return true;
   if (is_identifier(name) && name == variable) return true;
   const bool only_ending = !is_secret(variable + "S");
   const bool field = value.size() < kLongField && std::ranges::all_of(value, [](char c) {
@@ -69,6 +98,14 @@ bool names_a_secret(std::string_view name, std::string_view value) {
                      });
   return !(only_ending && field) &&
          std::ranges::none_of(kPlaces, [&](auto one) { return variable.ends_with(one); });
+}
+
+// "wandb login KEY": behind these words and their options.
+bool is_login(const std::vector<std::string>& words, std::size_t index) {
+  std::size_t at = index;
+  while (at > 0 && words[at - 1].starts_with('-')) --at;
+  return at > 1 && words[at - 1] == "login" && !words[index].starts_with('-') &&
+         words[at - 2].substr(words[at - 2].rfind('/') + 1) == "wandb";
 }
 
 /// Finds what is secret within one word.
@@ -90,7 +127,10 @@ class Reader {
         continue;
       }
       const std::string_view name = view().substr(at_, end - at_);
+      const bool login = text_ && name == "login" && before_ == "wandb";
+      before_ = name;
       if (!url(end)) value(name, end);
+      if (login) key(end);
     }
   }
 
@@ -126,6 +166,17 @@ class Reader {
       take(name, begin, key && next == end);
   }
 
+  // "wandb login --relogin KEY"
+  void key(std::size_t end) {
+    constexpr std::string_view kEnds = " \t\n;&|)";
+    std::size_t begin = word_.find_first_not_of(kBlanks, end);
+    while (begin < word_.size() && word_[begin] == '-')
+      begin = word_.find_first_not_of(kBlanks, word_.find_first_of(kEnds, begin));
+    if (begin >= word_.size() || kEnds.find(word_[begin]) != kNone || word_[begin] == '$') return;
+    at_ = std::min(word_.find_first_of(kEnds, begin), word_.size());
+    if (word_[begin] != '"') add("WANDB_API_KEY", begin, at_);
+  }
+
   // A header's value has blanks.
   void take(std::string_view name, std::size_t begin, bool header) {
     std::size_t end = word_.size();
@@ -153,6 +204,7 @@ class Reader {
   bool text_;
   std::size_t at_ = 0;
   std::string_view name_;
+  std::string_view before_;  // the name before this one
 };
 
 // An option whose value is the next word.
@@ -166,25 +218,43 @@ bool takes_next(const std::string& word, const std::string& next) {
 }  // namespace
 
 bool is_secret(std::string_view name, std::string_view value) {
-  const std::size_t scheme = value.find("://");
-  const std::string_view rest = value.substr(scheme == value.npos ? value.size() : scheme + 3);
-  const std::size_t at = rest.find_first_of("@/");
-  const bool password =
-      at != rest.npos && rest[at] == '@' && rest.substr(0, at).find(':') != rest.npos;
-  return password || is_secret(name);
+  if (has_password(value) || is_token(value)) return true;
+  if (!is_secret(name)) return false;
+  // A number may be a password, and no token or key.
+  const bool password = as_variable(name).find("PASS") != std::string::npos;
+  return !is_plain(value) && (password || !is_number(value));
 }
 
 bool is_secret(std::string_view name) {
-  std::string upper(name);
-  for (char& c : upper)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  constexpr std::array<std::string_view, 12> kWords = {
-      "TOKEN",   "SECRET", "PASSWORD",    "PASSWD",     "PASSPHRASE", "CREDENTIAL",
-      "API_KEY", "APIKEY", "PRIVATE_KEY", "PRIVATEKEY", "ACCESS_KEY", "ACCESSKEY"};
-  constexpr std::array<std::string_view, 7> kLast = {"_KEY",   "_PASS",   "_PAT",         "_AUTH",
+  const std::string upper = as_variable(name);
+  constexpr std::array<std::string_view, 11> kWords = {
+      "SECRET", "PASSWORD",    "PASSWD",     "PASSPHRASE", "CREDENTIAL", "API_KEY",
+      "APIKEY", "PRIVATE_KEY", "PRIVATEKEY", "ACCESS_KEY", "ACCESSKEY"};
+  constexpr std::array<std::string_view, 6> kLast = {"_PASS",  "_PAT",    "_AUTH",
                                                      "COOKIE", "COOKIES", "AUTHORIZATION"};
-  return std::ranges::any_of(kLast, [&](auto word) { return upper.ends_with(word); }) ||
-         std::ranges::any_of(kWords, [&](auto word) { return has_word(upper, word); });
+  // Of models: pieces of text, and how many.
+  constexpr std::array<std::string_view, 47> kOfText = {
+      "ADDED",      "AUDIO",      "BATCH",     "BOS",    "BUDGET", "CLS",     "CONTEXT", "COUNT",
+      "DECAY",      "DISPATCHER", "DROP",      "EMBED",  "END",    "EOS",     "EVAL",    "IMAGE",
+      "IMG",        "INPUT",      "LEN",       "LENGTH", "LIMIT",  "MASK",    "MAX",     "MERGE",
+      "MICROBATCH", "MIN",        "MOE",       "N",      "NUM",    "OUTPUT",  "PAD",     "PER",
+      "PROMPT",     "RATIO",      "REASONING", "SEP",    "SEQ",    "SPECIAL", "START",   "STOP",
+      "THINK",      "TOTAL",      "TRAIN",     "UNK",    "VIDEO",  "VISION",  "WARMUP"};
+  // Of rows of data: names of fields.
+  constexpr std::array<std::string_view, 21> kFields = {
+      "ANSWER", "AUDIO",    "COLUMN",   "DATA",     "FEATURE", "GROUP",     "IMAGE",
+      "INPUT",  "LABEL",    "MESSAGE",  "MESSAGES", "OUTPUT",  "PARTITION", "PROMPT",
+      "QUERY",  "QUESTION", "RESPONSE", "REWARD",   "SORT",    "TARGET",    "TEXT"};
+  const std::vector<std::string_view> parts = split(upper, '_');
+  const auto is_one_of = [](const auto& list) {
+    return [&list](std::string_view part) { return std::ranges::count(list, part) > 0; };
+  };
+  if (std::ranges::any_of(kLast, [&](auto word) { return upper.ends_with(word); }) ||
+      std::ranges::any_of(kWords, [&](auto word) { return has_word(upper, word); }))
+    return true;
+  if (has_word(upper, "TOKEN")) return std::ranges::none_of(parts, is_one_of(kOfText));
+  return upper.ends_with("_KEY") &&
+         !std::all_of(parts.begin(), parts.end() - 1, is_one_of(kFields));
 }
 
 std::vector<SecretWord> secrets_in(const std::vector<std::string>& words) {
@@ -194,6 +264,8 @@ std::vector<SecretWord> secrets_in(const std::vector<std::string>& words) {
                        (found.empty() || found.back().word != i - 1);
     if (whole)
       found.push_back({i, 0, words[i].size(), as_variable(words[i - 1])});
+    else if (is_login(words, i))
+      found.push_back({i, 0, words[i].size(), "WANDB_API_KEY"});
     else
       Reader(words, i, found).read();
   }

@@ -218,7 +218,8 @@ void fields(Same<Rule> auto& rule, auto visit) {
 }
 
 void fields(Same<SiteContainer> auto& container, auto visit) {
-  visit("engine", container.name, Choice{engine_names()}, must, "The engine, as in `--container-engine`");
+  visit("engine", container.name, Choice{engine_names()}, must,
+        "The engine, as in `--container-engine`");
   visit("options", container.options, List<Form>{kEngineOption, "options"}, may,
         "Options, values joined with `=`, in place of those that hpclaunch passes for devices");
   visit("binds", container.binds, List<Form>{kBind, "directories"}, may,

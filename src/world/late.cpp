@@ -358,7 +358,7 @@ Result<ShellChanges> shell_changes(const Prepared& prepared, ShellNeeds needs) {
   for (EnvChange& change : made.changes) {
     const std::string value = change.value.value_or("");
     const bool secret = is_secret(change.name, value);
-    if (secret && !needs.show_secrets && !value.empty() && !parse_natural(value))
+    if (secret && !needs.show_secrets && !value.empty())
       change.prints = EnvChange::Prints::reference;
   }
   if (late) {

@@ -50,6 +50,10 @@ class Lint(Test):
                 ("repeated-directive", "#SBATCH --nodes=3", "#SBATCH --nodes=2"),
                 ("unknown-directive", "#SBATCH --ntask-per-node=4", "#SBATCH --ntasks-per-node=4"),
                 ("secret-in-script", "export HF_TOKEN=hf_abcdefghijk", "export HF_TOKEN=$(< ~/token)"),
+                ("secret-in-script", "export API_TOKEN=12345678x", "export TRAIN_TOKENS=300_000_000_000"),
+                ("secret-in-script", "export WANDB_API_KEY=0a1b2c3d4e5f", "export WANDB_API_KEY=your_key_here"),
+                ("secret-in-script", "wandb login 0123456789abcdef", "wandb login $WANDB_API_KEY"),
+                ("secret-in-script", "hf download m --token hf_abcdefghijk", "hf download m --pad-token '<padding>'"),
                 ("crlf", "date\r", "date"),
                 ("not-understood", "echo \"x", "echo x")):
             self.check(code, HEAD + wrong + "\n" + RUN, HEAD + right + "\n" + RUN)

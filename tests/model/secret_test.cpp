@@ -1,6 +1,7 @@
 // Secrets in command lines.
 #include "hpclaunch/secret.h"
 
+#include "hpclaunch/plan.h"
 #include "hpclaunch/text.h"
 #include "support/catch.h"
 
@@ -85,4 +86,96 @@ TEST_CASE("secrets of a text that a shell runs", "[model][secret]") {
   CHECK(shown({"--token", "one1", "--token", "two2"}, {}) ==
         "one1 => [${TOKEN:?say}]\ntwo2 => [${TOKEN_2:?say}]\n");
   CHECK(shown({"--steps", "10"}, {}).empty());
+}
+
+TEST_CASE("a name and its value: secret or not", "[model][secret]") {
+  struct Case {
+    const char* name;
+    const char* value;
+  };
+  constexpr Case kSecret[] = {
+      {"HF_TOKEN", "hf_abcdefghijk"},
+      {"HF_TOKEN", "hunter2"},
+      {"TOKENS", "a,b"},
+      {"WANDB_API_KEY", "0123456789abcdef0123456789abcdef01234567"},
+      {"API_KEY", "s3cr3t"},
+      {"DB_PASSWORD", "123456"},
+      {"PGPASSWORD", "letmein"},
+      {"DB_PASS", "hunter"},
+      {"GITHUB_PAT", "github_pat_11AAAAAAA0"},
+      {"OPENAI_KEY", "sk-abc"},
+      {"MY_SECRET", "x1y2"},
+      {"AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE"},
+      {"SESSION_COOKIE", "abc=def"},
+      {"SSH_AUTH", "x"},
+      {"ID_TOKEN", "eyJhbGciOi"},
+      {"HF_TOKEN", "1a2b3c4d"},
+      {"HF_TOKEN", "12345x"},
+      {"ANY", "hf_abcdefghijklmnopq"},  // it looks like one
+      {"PAD_TOKEN", "hf_abcdefghijklmnopq"},
+      {"BASE", "sk-ant-REDACTED"},
+      {"URL", "https://user:word@host/x"},
+      {"DATA_API_KEY", "data"},
+  };
+  constexpr Case kPlain[] = {
+      {"TRAIN_TOKENS", "300_000_000_000"},
+      {"PAD_TOKEN", "<pad>"},
+      {"PAD_TOKEN", "pad"},
+      {"EOS_TOKEN", "</s>"},
+      {"STOP_TOKENS", "[SEP]"},
+      {"NUM_TOKENS", "4096"},
+      {"MAX_TOKEN", "512"},
+      {"MAX_TOKENS", "$((1024*4))"},
+      {"TOKENS_PER_BATCH", "4M"},
+      {"TOKENS", "1.5e9"},
+      {"TOKENS", "300B"},
+      {"TOKENS", "1,000,000"},
+      {"TOKENS", "2048,4096"},
+      {"TOKEN_BUDGET", "some"},
+      {"MOE_TOKEN_DISPATCHER_TYPE", "alltoall"},
+      {"USE_AUTH_TOKEN", "True"},
+      {"HF_TOKEN", "<your token>"},
+      {"HF_TOKEN", "your_token_here"},
+      {"HF_TOKEN", "hf_xxxxxxxxxxxxxxxx"},
+      {"HF_TOKEN", "..."},
+      {"WANDB_API_KEY", "***"},
+      {"WANDB_API_KEY", "{{ wandb_key }}"},
+      {"PROMPT_KEY", "source_prompt"},
+      {"LABEL_KEY", "text"},
+      {"INPUT_IMAGE_KEY", "jpg"},
+      {"TOKENIZER", "gpt2"},
+      {"TOKENIZERS_PARALLELISM", "false"},
+      {"BASE", "sk-learn"},
+      {"PATH", "/usr/bin"},
+  };
+  for (const Case& one : kSecret) {
+    INFO(one.name << '=' << one.value);
+    CHECK(is_secret(one.name, one.value));
+    CHECK(hidden({"env", std::string(one.name) + '=' + one.value}) ==
+          "env|" + std::string(one.name) + "=<hidden>");
+  }
+  for (const Case& one : kPlain) {
+    INFO(one.name << '=' << one.value);
+    CHECK_FALSE(is_secret(one.name, one.value));
+    const Words words = {"env", std::string(one.name) + '=' + one.value};
+    CHECK(without_secrets(words) == words);
+  }
+}
+
+TEST_CASE("the key of wandb login", "[model][secret]") {
+  CHECK(hidden({"wandb", "login", "a1b2"}) == "wandb|login|<hidden>");
+  CHECK(hidden({"/usr/bin/wandb", "login", "--relogin", "a1b2"}) ==
+        "/usr/bin/wandb|login|--relogin|<hidden>");
+  CHECK(hidden({"bash", "-c", "wandb login a1b2 && python t.py"}) ==
+        "bash|-c|wandb login <hidden> && python t.py");
+  CHECK(hidden({"bash", "-c", "wandb login --relogin a1b2; q"}) ==
+        "bash|-c|wandb login --relogin <hidden>; q");
+  for (const Words& words : {Words{"wandb", "login"},
+                             {"wandb", "login", "--relogin"},
+                             {"wandb", "sync", "a1b2"},
+                             {"bash", "-c", "wandb login && python t.py"},
+                             {"bash", "-c", "wandb login $WANDB_API_KEY"},
+                             {"bash", "-c", "wandb login"},
+                             {"ssh", "login", "a1b2"}})
+    CHECK(without_secrets(words) == words);
 }

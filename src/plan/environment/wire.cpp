@@ -192,8 +192,8 @@ std::string constant_marks(const Plan& plan, const RankVariables& names) {
     const auto* text = std::get_if<std::string>(&setting.value());
     // Launchers put directories of their own in front of lists of paths.
     const bool paths = setting.name == "PATH" || setting.name == "LD_LIBRARY_PATH";
-    if (text == nullptr || !is_identifier(setting.name) || is_secret(setting.name) || paths ||
-        is_reset(setting, names) ||
+    if (text == nullptr || !is_identifier(setting.name) || is_secret(setting.name, *text) ||
+        paths || is_reset(setting, names) ||
         std::ranges::count(plan.environment.launcher_only, setting.name) > 0)
       continue;
     if (may_differ(plan, setting, *text)) continue;
