@@ -93,6 +93,7 @@ endif()
 
 hpclaunch_unit_test(base SOURCES
   tests/base/cpuset_test.cpp
+  tests/base/grammar_test.cpp
   tests/base/text_test.cpp)
 hpclaunch_unit_test(hosts SOURCES
   tests/model/hostlist_test.cpp

@@ -10,7 +10,7 @@
 namespace hpclaunch {
 
 /// How a program reads its options.
-enum class Style {
+enum class Syntax {
   getopt,    ///< "-n 4", "-n4", "-lN1", "--ntasks 4", "--ntasks=4"
   words,     ///< whole words with one dash or two: "-np 4", "--np=4"
   argparse,  ///< as getopt; '_' in a name is '-', and a value does not begin with '-' but as a number
@@ -30,6 +30,8 @@ enum class Decides {
   ranks,      ///< the number of ranks
   per_node,   ///< the number of ranks on a node
   nodes,      ///< the number of nodes
+  sets,       ///< the number of resource sets of jsrun, one for each node
+  per_set,    ///< the number of ranks in one
   hosts,      ///< which nodes, by name
   host_file,  ///< which nodes, by a file
   binding,    ///< the CPUs of a rank
@@ -51,7 +53,7 @@ enum class Decides {
 
 /// One option with all its names. {{"--ntasks", "-n"}, Takes::value, Decides::ranks}
 struct Option {
-  std::span<const std::string_view> names;  ///< with their dashes; without in Style::words
+  std::span<const std::string_view> names;  ///< with their dashes; without in Syntax::words
   Takes takes = Takes::value;
   Decides decides = Decides::nothing;
   std::string_view harmless = {};  ///< a value that agrees with every plan
@@ -65,9 +67,10 @@ struct Grammar {
   using Names = std::span<const std::span<const std::string_view>>;  ///< of each option
 
   std::string_view name;  ///< "srun"
-  Style style = Style::getopt;
+  Syntax syntax = Syntax::getopt;
   /// An unambiguous beginning of a long name is accepted. False also where not all names are known.
   bool abbreviates = false;
+  Takes unknown = Takes::value;  ///< an option of another name; a value does not begin with '-'
   std::span<const std::string_view> family = {};  ///< grammars that have more of its options
   std::span<const Option> options = {};
   Names flags = {}, joined = {}, values = {}, pairs = {};  ///< those that decide nothing
@@ -102,7 +105,7 @@ enum class Strays {
   skip,  ///< options may follow it: a list of arguments, a directive
 };
 
-/// Options from `words[from]` on. One that is not known has the next word as its value unless that begins with '-'.
+/// Options from `words[from]` on. The value of Decides::module or text is the last one.
 OptionLine read_options(const Grammars& grammars, std::span<const std::string> words,
                         std::size_t from = 0, Strays strays = Strays::end);
 
@@ -112,6 +115,9 @@ std::vector<Option> options_named(const Grammars& grammars, std::string_view nam
 
 /// All of them.
 std::vector<Option> options_of(const Grammars& grammars);
+
+/// `name` is as in the grammar: the option's, or as it is typed where that is not known.
+bool has_name(const Grammars& grammars, const GivenOption& given, std::string_view name);
 
 /// "KEY" or "KEY=..."
 bool has_key(std::string_view value, std::string_view key);

@@ -9,6 +9,7 @@
 
 #include "hpclaunch/diagnostic.h"
 #include "hpclaunch/env.h"
+#include "hpclaunch/grammar.h"
 #include "hpclaunch/launcher_traits.h"
 #include "hpclaunch/plan.h"
 #include "hpclaunch/programs.h"
@@ -41,8 +42,6 @@ struct Recognition {
   std::vector<std::string_view> name_parts = {};  ///< of the file name; the longest one decides
 };
 
-struct FlagTable;  // src/launcher/flags.h
-
 /// One launcher: a row of data and pure functions, defined in src/launcher/NAME.cpp.
 struct Launcher {
   std::string_view name;                        ///< as in --launcher and in profiles
@@ -67,7 +66,9 @@ struct Launcher {
   LauncherTraits traits = {};
   /// Makes `traits` those of a version; nullptr where all are alike.
   void (*of_version)(LauncherTraits& traits, std::string_view version) = nullptr;
-  const FlagTable* flags = nullptr;  ///< nullptr: takes no arguments
+  std::string_view grammar = {};  ///< of its options; "": takes none
+  bool sorts_hosts = false;       ///< takes "n[1-2]", and orders nodes by itself
+  bool strict_step = false;       ///< does not start ranks with CPUs outside of the step
   /// Errors: `unsupported` when the plan needs what this launcher cannot do.
   Result<Argv> (*render)(const Plan&, const LauncherFacts&, const std::string& shim) = nullptr;
   /// By this environment, the launcher starts its helpers on other nodes by srun; nullptr: never.
@@ -139,12 +140,6 @@ Argv container_words(const ContainerUse& use);
 std::size_t find_local_rank(std::string_view text);
 
 // ---- requests: options of batch systems and launchers (profiles/programs/requests.json) ------------------
-
-/// An option as it is given: "--gres", "gpu:2".
-struct GivenOption {
-  std::string name;
-  std::string value;
-};
 
 /// Two options that exclude each other, or one that lacks what it needs.
 struct BrokenRelation {

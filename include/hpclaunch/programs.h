@@ -1,8 +1,44 @@
 #pragma once
 // What is known of programs: rows of profiles/programs/. docs/reference/programs.md describes the keys.
+#include "hpclaunch/grammar.h"
 #include "hpclaunch/rows.h"
 
 namespace hpclaunch {
+
+void fields(Option& row, auto&& field) {
+  constexpr std::string_view kTakes[] = {"nothing", "joined", "value", "pair"};
+  constexpr std::string_view kDecides[] = {
+      "nothing",   "ranks",     "per_node", "nodes",    "sets",    "per_set",
+      "hosts",     "host_file", "binding",  "step",     "order",   "devices",
+      "node_gpus", "node_gres", "no_env",   "some_env", "one_env", "edit_env",
+      "failure",   "settings",  "module",   "program",  "text"};
+  field("names", row.names, Field::required);
+  field("takes", row.takes, kTakes);
+  field("decides", row.decides, kDecides);
+  field("harmless", row.harmless);
+  field("key", row.key);
+}
+
+/// Rows of profiles/programs/grammars.json.
+void fields(Grammar& row, auto&& field) {
+  constexpr std::string_view kSyntaxes[] = {"getopt", "words", "argparse"};
+  constexpr std::string_view kTakes[] = {"nothing", "joined", "value", "pair"};
+  field("name", row.name, Field::unique);
+  field("syntax", row.syntax, kSyntaxes, Field::required);
+  field("abbreviates", row.abbreviates);
+  field("unknown", row.unknown, kTakes);
+  field("family", row.family);
+  field("options", row.options);
+  field("flags", row.flags);
+  field("joined", row.joined);
+  field("values", row.values);
+  field("pairs", row.pairs);
+}
+template <>
+std::span<const Grammar> rows<Grammar>();
+
+/// Of "srun", "mpiexec", "sbatch", ...; empty: the options of that program are not known.
+Grammars grammars_of(std::string_view program);
 
 /// A program that starts processes of its own: torchrun, srun, vllm serve.
 struct StartingProgram {

@@ -15,15 +15,15 @@ constexpr std::string_view kDigits = "0123456789";
 bool is_long(std::string_view name) { return name.starts_with("--"); }
 
 // A name as the grammar has it.
-std::string known_name(Style style, std::string_view typed) {
-  if (style == Style::words) return std::string(typed.substr(is_long(typed) ? 2 : 1));
-  return style == Style::argparse ? replaced(typed, {{'_', "-"}}) : std::string(typed);
+std::string known_name(Syntax syntax, std::string_view typed) {
+  if (syntax == Syntax::words) return std::string(typed.substr(is_long(typed) ? 2 : 1));
+  return syntax == Syntax::argparse ? replaced(typed, {{'_', "-"}}) : std::string(typed);
 }
 
 // argparse takes "-1" and "-x y" for values.
-bool is_value(Style style, std::string_view word) {
+bool is_value(Syntax syntax, std::string_view word) {
   if (word.size() < 2 || word.front() != '-') return true;
-  if (style != Style::argparse) return false;
+  if (syntax != Syntax::argparse) return false;
   return word.find_first_not_of("0123456789.", 1) == word.npos || word.find(' ') != word.npos;
 }
 
@@ -40,30 +40,29 @@ void each_option(const Grammars& grammars, Use use) {
   }
 }
 
-Style style_of(const Grammars& grammars) {
-  return grammars.empty() ? Style::getopt : grammars.front()->style;
+Syntax syntax_of(const Grammars& grammars) {
+  return grammars.empty() ? Syntax::words : grammars.front()->syntax;
 }
 
 class Reader {
  public:
   Reader(const Grammars& grammars, std::span<const std::string> words, std::size_t from)
-      : grammars_(grammars), words_(words), style_(style_of(grammars)) {
+      : grammars_(grammars), words_(words), syntax_(syntax_of(grammars)) {
     line_.rest = from;
   }
 
   OptionLine read(Strays strays) {
     std::size_t& at = line_.rest;
-    for (; at < words_.size(); at = end_) {
+    for (; at < words_.size() && !ended_; at = end_) {
       const std::string& word = words_[at];
       end_ = at + 1;
       if (word == "--") {
         line_.dashes = true;
-        if (strays == Strays::skip) continue;
         ++at;
         break;
       }
       if (word.size() > 1 && word.front() == '-') {
-        if (is_long(word) || style_ == Style::words)
+        if (is_long(word) || syntax_ == Syntax::words)
           whole(word);
         else
           letters(word);
@@ -116,10 +115,11 @@ class Reader {
     const auto option = find(given.name, joined ? given.value : next != nullptr ? *next : "");
     given.known = option.has_value();
     given.option = option.value_or(Option());
+    if (!given.known && !grammars_.empty()) given.option.takes = grammars_.front()->unknown;
     const Takes takes = given.option.takes;
-    const bool any = given.known && style_ != Style::argparse;
+    const bool any = given.known && syntax_ != Syntax::argparse;
     const bool follows = takes == Takes::value || takes == Takes::pair;
-    if (!joined && follows && next != nullptr && (any || is_value(style_, *next))) {
+    if (!joined && follows && next != nullptr && (any || is_value(syntax_, *next))) {
       given.has_value = true;
       given.value = *next;
       ++end_;
@@ -127,14 +127,16 @@ class Reader {
         given.value += "=" + words_[end_++];
     }
     given.end = end_;
+    ended_ = follows && (given.is(Decides::module) || given.is(Decides::text));
     line_.options.push_back(std::move(given));
   }
 
   const Grammars& grammars_;
   std::span<const std::string> words_;
-  Style style_;
+  Syntax syntax_;
   OptionLine line_;
   std::size_t end_ = 0;  // of the option at line_.rest
+  bool ended_ = false;
 };
 
 }  // namespace
@@ -143,9 +145,14 @@ bool has_key(std::string_view value, std::string_view key) {
   return value.starts_with(key) && (value.size() == key.size() || value[key.size()] == '=');
 }
 
+bool has_name(const Grammars& grammars, const GivenOption& given, std::string_view name) {
+  return given.known ? std::ranges::count(given.option.names, name) > 0
+                     : known_name(syntax_of(grammars), given.name) == name;
+}
+
 std::vector<Option> options_named(const Grammars& grammars, std::string_view name,
                                   std::string_view value) {
-  const std::string known = known_name(style_of(grammars), name);
+  const std::string known = known_name(syntax_of(grammars), name);
   std::vector<Option> named, meant;
   each_option(grammars, [&](const Option& one, bool abbreviates) {
     if (!named.empty() || (!one.key.empty() && !has_key(value, one.key))) return;

@@ -19,6 +19,7 @@ using json_reader::Json;
 
 // The list in a file, the type of its rows, the header that has it.
 #define HPCLAUNCH_KINDS(KIND)                      \
+  KIND("grammars", Grammar, "programs.h")          \
   KIND("launchers", StartingProgram, "programs.h") \
   KIND("options", ForeignOptions, "programs.h")    \
   KIND("mpi", MpiNames, "programs.h")              \
@@ -33,6 +34,7 @@ using json_reader::Json;
   KIND("inherited", Inherited, "programs.h")       \
   KIND("submission", Submission, "programs.h")     \
   /* parts of rows */                              \
+  KIND(nullptr, Option, "programs.h")              \
   KIND(nullptr, NamedWords, "rows.h")
 
 // As it stands in the C++ that is written: "StartingProgram".

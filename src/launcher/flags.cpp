@@ -1,5 +1,4 @@
 // Arguments of the user for the launcher, compared with the plan.
-#include "launcher/flags.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,87 +8,36 @@
 #include <tuple>
 
 #include "hpclaunch/hosts.h"
+#include "hpclaunch/programs.h"
 #include "hpclaunch/text.h"
 #include "launcher/line.h"
 
 namespace hpclaunch {
-
-SplitFlag split_flag(const std::string& arg, bool words, std::string_view switches) {
-  const bool is_long = arg.starts_with("--");
-  if (!words && !is_long) {
-    const std::size_t letter = arg.find_first_not_of(switches, 1);
-    if (letter == std::string::npos) return {arg.substr(0, 2), std::nullopt};
-    const std::string name = {'-', arg[letter]};
-    if (letter + 1 == arg.size()) return {name, std::nullopt};
-    return {name, arg.substr(letter + 1)};
-  }
-  const std::string name = arg.substr(!words ? 0 : is_long ? 2 : 1);
-  const std::size_t equals = name.find('=');
-  if (equals == std::string::npos) return {name, std::nullopt};
-  return {name.substr(0, equals), name.substr(equals + 1)};
-}
-
-bool has_key(std::string_view value, std::string_view key) {
-  return value.starts_with(key) && (value.size() == key.size() || value[key.size()] == '=');
-}
 
 namespace {
 
 using launcher::launcher_binds;
 using launcher::stretches;
 
-struct Given {
-  const Flag* flag = nullptr;
-  const FlagTable* table = nullptr;
-  std::string text;                  // as typed, with its values
-  std::optional<std::string> value;  // nullopt where there is none; "A=B" of two words
-  std::size_t first = 0;             // its arguments: [first, end)
-  std::size_t end = 0;
+struct Given : GivenOption {
+  const Launcher* launcher = nullptr;
+  std::string text;  // as typed, with its values
 
-  std::string text_of_value() const { return value.value_or(""); }
+  bool is_flag() const { return option.takes == Takes::nothing || option.takes == Takes::joined; }
 };
 
-// By its name, else by an unambiguous beginning of a long name: "--distrib".
-const Flag* find_flag(const FlagTable& table, std::string_view name, std::string_view value) {
-  const Flag* beginning = nullptr;
-  int beginnings = 0;
-  for (const FlagTable* part = &table; part != nullptr; part = part->family)
-    for (const Flag& one : part->flags)
-      for (const std::string_view known : split(one.names, ' ')) {
-        if (known == name && (one.key.empty() || has_key(value, one.key))) return &one;
-        if (!known.starts_with(name)) continue;
-        beginning = &one;
-        ++beginnings;
-      }
-  const bool may_shorten = !table.switches.empty() && name.starts_with("--");
-  return may_shorten && beginnings == 1 ? beginning : nullptr;
-}
-
-// Those that the launcher's table has; none for a launcher without one.
+// Those that the launcher's grammar has.
 std::vector<Given> read_flags(std::string_view name, const std::vector<std::string>& args) {
   const Launcher* launcher = find_launcher(name);
-  if (launcher == nullptr || launcher->flags == nullptr) return {};
-  const FlagTable& table = *launcher->flags;
+  if (launcher == nullptr || launcher->grammar.empty()) return {};
   std::vector<Given> found;
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    if (!args[i].starts_with('-') || args[i].size() < 2) continue;
-    const SplitFlag split = split_flag(args[i], table.words, table.switches);
-    const std::string* next = i + 1 < args.size() ? &args[i + 1] : nullptr;
-    const std::string value = split.joined ? *split.joined : next != nullptr ? *next : "";
-    const Flag* flag = find_flag(table, split.name, value);
-    if (flag == nullptr) continue;
-    Given given{flag, &table, args[i], split.joined, i, 0};
-    if (!split.joined && flag->words > 0 && next != nullptr) {
-      given.value = *next;
-      given.text += " " + *next;
-      ++i;
-      if (flag->words == 2 && next->find('=') == std::string::npos && i + 1 < args.size()) {
-        *given.value += "=" + args[++i];
-        given.text += " " + args[i];
-      }
-    }
-    given.end = i + 1;
-    found.push_back(std::move(given));
+  for (GivenOption& one :
+       read_options(grammars_of(launcher->grammar), args, 0, Strays::skip).options) {
+    if (!one.known) continue;
+    const auto begin = args.begin() + static_cast<std::ptrdiff_t>(one.first);
+    const std::size_t words = one.end - one.first;
+    std::string text = joined(std::span(begin, words), " ");
+    found.push_back({std::move(one), launcher, std::move(text)});
   }
   return found;
 }
@@ -121,12 +69,13 @@ constexpr std::string_view kPlanVariable = "HPCLAUNCH_PLAN";
 constexpr const char* kKeepVariables = "--unset NAME for each variable to keep from the ranks";
 
 Found counts(const Given& given, const Plan& plan) {
-  const Decides decides = given.flag->decides;
-  const auto [planned, what, option] =
-      decides == Decides::ranks      ? std::tuple(plan.world_size(), "rank", "-n")
-      : decides == Decides::per_node ? std::tuple(plan.max_local_size(), "rank", "--ppn")
-                                     : std::tuple(plan.nodes(), "node", "-N");
-  const std::string value = given.text_of_value();
+  const Decides decides = given.option.decides;
+  const auto [planned, what, option] = decides == Decides::ranks
+                                           ? std::tuple(plan.world_size(), "rank", "-n")
+                                       : decides == Decides::per_node || decides == Decides::per_set
+                                           ? std::tuple(plan.max_local_size(), "rank", "--ppn")
+                                           : std::tuple(plan.nodes(), "node", "-N");
+  const std::string value = given.value;
   if (parse_natural(value) == planned) return std::nullopt;
   return clash(
       given, {counted(planned, what), value.empty() ? "no number" : value,
@@ -140,9 +89,9 @@ std::string planned_nodes(const Plan& plan) {
 }
 
 Found host_names(const Given& given, const Plan& plan) {
-  const std::string list = given.text_of_value();
+  const std::string list = given.value;
   HostNames names;
-  if (const auto expanded = expand_hostlist(list); expanded && given.table->sorts_hosts) {
+  if (const auto expanded = expand_hostlist(list); expanded && given.launcher->sorts_hosts) {
     names = *expanded;
     if (std::is_permutation(names.begin(), names.end(), plan.hosts.names.begin(),
                             plan.hosts.names.end()))
@@ -161,12 +110,12 @@ Found host_names(const Given& given, const Plan& plan) {
 }
 
 Found host_file(const Given& given, const Plan& plan) {
-  if (given.value && !plan.hosts.file.empty() && *given.value == plan.hosts.file)
-    return std::nullopt;
+  if (!plan.hosts.file.empty() && given.value == plan.hosts.file) return std::nullopt;
   return clash(given,
                {planned_nodes(plan),
-                given.flag->words == 0 ? "no rank on the launcher's own node"
-                                       : given.value.value_or("nothing"),
+                given.is_flag()   ? "no rank on the launcher's own node"
+                : given.has_value ? given.value
+                                  : "nothing",
                 fmt::format("the launcher chooses the nodes; the rendezvous needs the planned "
                             "order, with {} first",
                             plan.hosts.names.front()),
@@ -174,7 +123,7 @@ Found host_file(const Given& given, const Plan& plan) {
 }
 
 Found binding(const Given& given, const Plan& plan) {
-  const std::string value = without_key(given.text_of_value(), given.flag->key);
+  const std::string value = without_key(given.value, given.option.key);
   const bool nothing = value == "none" || value == "off";
   const BindVia via = plan.placement.bind_via;
   const bool by_launcher = via == BindVia::launcher;
@@ -198,21 +147,21 @@ Found step(const Given& given, const Plan& plan) {
   return clash(given, {"the whole of each node", "fewer CPUs",
                        by_launcher ? "the launcher refuses planned CPUs outside of the step"
                                    : "the shim cannot bind ranks to CPUs outside of the step",
-                       "--cpus-per-rank N", by_launcher && given.table->strict_step});
+                       "--cpus-per-rank N", by_launcher && given.launcher->strict_step});
 }
 
 Found order(const Given& given, const Plan& plan) {
-  const std::string value = given.text_of_value();
+  const std::string value = given.value;
   const auto is = [&](std::string_view text) {
     return value == text || (value.starts_with(text) && value[text.size()] == ':');
   };
   const bool even = stretches(plan).size() == 1;
   // "block:cyclic" adds an order of CPUs inside a node, where the plan's masks decide.
   const bool packs = value.ends_with(",Pack") || value.ends_with(",pack");
-  if (!given.flag->harmless.empty() && is(given.flag->harmless) && !packs) return std::nullopt;
+  if (!given.option.harmless.empty() && is(given.option.harmless) && !packs) return std::nullopt;
   if (is("slot") || (even && is(fmt::format("ppr:{}:node", plan.max_local_size()))))
     return std::nullopt;
-  if (given.flag->words == 0 && plan.max_local_size() == 1) return std::nullopt;
+  if (given.is_flag() && plan.max_local_size() == 1) return std::nullopt;
   return clash(given, {"ranks in blocks, node by node", value.empty() ? "another order" : value,
                        "moved ranks get the CPUs, devices and local ranks of others", "omit it",
                        plan.nodes() > 1});
@@ -224,17 +173,17 @@ bool are_enough(const Given& given, const Plan& plan) {
   for (const NodeClass& one : plan.placement.classes)
     for (const RankPlan& rank : one.ranks)
       for (const Slot& unit : rank.slots) last = std::max(last, unit.device);
-  const std::string value = given.value.value_or("");
+  const std::string value = given.value;
   for (const std::string_view item : split(value, ','))
-    if (given.flag->decides == Decides::node_gpus || item.starts_with("gpu:"))
+    if (given.option.decides == Decides::node_gpus || item.starts_with("gpu:"))
       if (parse_natural(item.substr(item.rfind(':') + 1)).value_or(0) > last) return true;
   return false;
 }
 
 Found devices(const Given& given, const Plan& plan) {
   if (plan.placement.gpu_view.empty() || plan.placement.gpu_view == "launcher") return std::nullopt;
-  if (given.flag->decides != Decides::devices && are_enough(given, plan)) return std::nullopt;
-  const std::string value = without_key(given.text_of_value(), given.flag->key);
+  if (given.option.decides != Decides::devices && are_enough(given, plan)) return std::nullopt;
+  const std::string value = without_key(given.value, given.option.key);
   return clash(given,
                {"all devices of the node for every rank", value.empty() ? "others" : value,
                 "ranks see fewer devices than planned, or in another order", "--gpu-view own"});
@@ -242,7 +191,7 @@ Found devices(const Given& given, const Plan& plan) {
 
 // "ALL", "ALL,A=1", "A,B". Values are not shown: they may be secrets.
 Found some_variables(const Given& given, const Plan&) {
-  const std::string value = given.text_of_value();
+  const std::string value = given.value;
   const std::vector<std::string_view> items = split(value, ',');
   if (std::ranges::find(items, "ALL") != items.end()) return std::nullopt;
   const bool has_plan = std::ranges::find(items, kPlanVariable) != items.end();
@@ -263,13 +212,12 @@ Found some_variables(const Given& given, const Plan&) {
 
 // The value is a name, or the beginning of names and a '*'; a flag without a value removes all.
 Found no_variables(const Given& given, const Plan&) {
-  const bool edits = given.flag->decides == Decides::edit_env;  // with a '-' in front
-  const std::string pattern = given.text_of_value().substr(edits ? 1 : 0);
+  const bool edits = given.option.decides == Decides::edit_env;  // with a '-' in front
+  const std::string pattern = given.value.substr(edits ? 1 : 0);
   const std::size_t star = pattern.find('*');
-  const bool meets =
-      given.flag->words == 0 ||
-      (star == std::string::npos ? pattern == kPlanVariable
-                                 : kPlanVariable.starts_with(pattern.substr(0, star)));
+  const bool meets = given.is_flag() || (star == std::string::npos
+                                             ? pattern == kPlanVariable
+                                             : kPlanVariable.starts_with(pattern.substr(0, star)));
   if (!meets) return std::nullopt;
   return clash(given, {"all variables", "none",
                        "the plan does not reach ranks on other nodes, and none of those starts",
@@ -277,8 +225,8 @@ Found no_variables(const Given& given, const Plan&) {
 }
 
 Found one_variable(const Given& given, const Plan& plan) {
-  const std::string value = given.text_of_value();
-  if (given.flag->decides == Decides::edit_env && value.starts_with('-'))
+  const std::string value = given.value;
+  if (given.option.decides == Decides::edit_env && value.starts_with('-'))
     return no_variables(given, plan);
   const std::size_t equals = value.find('=');
   if (equals == std::string::npos) return std::nullopt;  // passed on as it is
@@ -306,7 +254,7 @@ Found one_variable(const Given& given, const Plan& plan) {
 }
 
 Found on_failure(const Given& given, const Plan&) {
-  if (!given.value && !given.flag->harmless.empty()) return std::nullopt;  // switched on
+  if (!given.has_value && !given.option.harmless.empty()) return std::nullopt;  // switched on
   return clash(given, {"one failed rank stops the job", "another rule",
                        "other ranks may continue, or stop although none has failed", "omit it"});
 }
@@ -318,7 +266,8 @@ struct Kind {
 };
 
 constexpr Kind kKinds[] = {{Decides::ranks, counts, true},      {Decides::per_node, counts, true},
-                           {Decides::nodes, counts, true},      {Decides::hosts, host_names},
+                           {Decides::nodes, counts, true},      {Decides::sets, counts, true},
+                           {Decides::per_set, counts, true},    {Decides::hosts, host_names},
                            {Decides::host_file, host_file},     {Decides::binding, binding, true},
                            {Decides::step, step, true},         {Decides::order, order, true},
                            {Decides::devices, devices},         {Decides::node_gpus, devices},
@@ -329,13 +278,14 @@ constexpr Kind kKinds[] = {{Decides::ranks, counts, true},      {Decides::per_no
 // nullptr for Decides::nothing.
 const Kind* kind_of(const Given& given) {
   for (const Kind& kind : kKinds)
-    if (kind.decides == given.flag->decides) return &kind;
+    if (kind.decides == given.option.decides) return &kind;
   return nullptr;
 }
 
 Found compare(const Given& given, const Plan& plan) {
-  const Flag& flag = *given.flag;
-  if (!flag.harmless.empty() && given.value && without_key(*given.value, flag.key) == flag.harmless)
+  const Option& option = given.option;
+  if (!option.harmless.empty() && given.has_value &&
+      without_key(given.value, option.key) == option.harmless)
     return std::nullopt;
   const Kind* kind = kind_of(given);
   return kind == nullptr ? std::nullopt : kind->compare(given, plan);
@@ -352,12 +302,15 @@ std::vector<Diagnostic> arg_clashes(const Plan& plan) {
 
 std::vector<std::string> without_placement(std::string_view launcher,
                                            std::vector<std::string> args) {
-  const std::vector<Given> all = read_flags(launcher, args);
-  for (auto given = all.rbegin(); given != all.rend(); ++given)
-    if (const Kind* kind = kind_of(*given); kind != nullptr && kind->places)
-      args.erase(args.begin() + static_cast<std::ptrdiff_t>(given->first),
-                 args.begin() + static_cast<std::ptrdiff_t>(given->end));
-  return args;
+  std::vector<bool> places(args.size());
+  for (const Given& given : read_flags(launcher, args))
+    if (const Kind* kind = kind_of(given); kind != nullptr && kind->places)
+      std::fill_n(places.begin() + static_cast<std::ptrdiff_t>(given.first),
+                  given.end - given.first, true);
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < args.size(); ++i)
+    if (!places[i]) kept.push_back(std::move(args[i]));
+  return kept;
 }
 
 }  // namespace hpclaunch

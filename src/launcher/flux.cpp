@@ -25,20 +25,7 @@ namespace hpclaunch::launcher {
 
 namespace {
 
-using enum Decides;
-
-constexpr Flag kFlags[] = {{ranks, "--ntasks -n"},
-                           {per_node, "--tasks-per-node"},
-                           {nodes, "--nodes -N"},
-                           {host_file, "--requires"},
-                           {order, "--taskmap", 1, "block"},
-                           {no_env, "--env-remove"},
-                           {edit_env, "--env"},
-                           {step, "--cores-per-task -c"},
-                           {binding, "-o --setopt", 1, {}, "cpu-affinity"},
-                           {devices, "-o --setopt", 1, "off", "gpu-affinity"},
-                           {failure, "-o --setopt", 1, "none", "exit-timeout"}};
-constexpr FlagTable kTable = {.flags = kFlags};
+constexpr std::string_view kGrammar = "flux run";
 
 // "manual:[[1,1,4,1],[0,1,2,1]]"; "" where Flux by itself does the same.
 std::string task_map(const Plan& plan) {
@@ -83,7 +70,7 @@ void add_counts(const Plan& plan, Line& line) {
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::string& shim) {
-  Line line(plan, {program.path, "run"}, kTable.words);
+  Line line(plan, {program.path, "run"}, kGrammar);
   constexpr std::string_view kUnevenMaps = "0.75";  // the first version with them
   if (compare_versions(program.version, kUnevenMaps).value_or(0) < 0)
     line.require(check_even(plan, "flux run before 0.75"));
@@ -137,7 +124,7 @@ const Launcher flux = {
                                                {"resource", "list", "-n", "-s", "free", "-o",
                                                 "free nodes: {nnodes} {nodelist}"}},
                                .steps = {{kInt, 500}, {kInt, 10'000}, {kKill, 10'000}}}},
-    .flags = &kTable,
+    .grammar = kGrammar,
     .render = render};
 
 }  // namespace hpclaunch::launcher

@@ -21,22 +21,7 @@ namespace hpclaunch::launcher {
 
 namespace {
 
-using enum Decides;
-
-constexpr Flag kFamily[] = {{ranks, "n np"},
-                            {per_node, "ppn"},
-                            {hosts, "hosts host"},
-                            {host_file, "f hostfile machinefile"},
-                            {no_env, "genvnone envnone", 0},
-                            {some_env, "genvlist envlist"},
-                            {one_env, "genv env", 2},
-                            {failure, "disable-auto-cleanup", 0}};
-constexpr Flag kFlags[] = {{hosts, "hostlist machine machines machinelist"},
-                           {host_file, "skip-launch-node", 0},
-                           {binding, "bind-to"},
-                           {order, "map-by"},
-                           {devices, "gpus-per-proc"}};
-constexpr FlagTable kTable = {.words = true, .flags = kFlags, .family = &kHydraFamily};
+constexpr std::string_view kGrammar = "hydra";
 
 std::string binding_set(const CpuSet& cpus) {
   std::string set = cpus.to_list();
@@ -52,7 +37,7 @@ bool uses_srun(const EnvSnapshot& env) {
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
-  Line line(plan, {mpiexec.path}, kTable.words);
+  Line line(plan, {mpiexec.path}, kGrammar);
   if (!line.given({"hosts", "host", "hostlist", "machine", "machines", "machinelist", "f",
                    "hostfile", "machinefile"})) {
     if (mpiexec.uses_srun && !plan.hosts.whole_allocation &&
@@ -75,8 +60,6 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
 }
 
 }  // namespace
-
-const FlagTable kHydraFamily = {.words = true, .flags = kFamily};
 
 TerminationPolicy hydra_termination() {
   return {.fails_fast = false, .steps = {{kKill, 10'000}}, .on_parent_death = kKill};
@@ -108,7 +91,7 @@ const Launcher hydra = {
                      "changes what the command line of mpiexec asks for"},
                     {"HYDRA_ENV",
                      "keeps variables from ranks on other nodes, the plan among them"}})},
-    .flags = &kTable,
+    .grammar = kGrammar,
     .render = render,
     .uses_srun = uses_srun};
 

@@ -16,14 +16,10 @@ namespace hpclaunch::launcher {
 
 namespace {
 
-using enum Decides;
-
-constexpr Flag kFlags[] = {
-    {per_node, "perhost"}, {order, "rr", 0}, {host_file, "machine hosts-group"}};
-constexpr FlagTable kTable = {.words = true, .flags = kFlags, .family = &kHydraFamily};
+constexpr std::string_view kGrammar = "intelmpi";
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
-  Line line(plan, {mpiexec.path}, kTable.words);
+  Line line(plan, {mpiexec.path}, kGrammar);
   const bool machines = line.given({"machinefile", "machine"});
   if (!machines) {
     line.require(check_filled(plan, "mpiexec of Intel MPI",
@@ -66,7 +62,7 @@ const Launcher intelmpi = {
                             "the batch system's ranks per node would override the plan's"},
                            {"I_MPI_PIN", "0",
                             "the shim binds; the MPI library would bind again in MPI_Init"}}},
-    .flags = &kTable,
+    .grammar = kGrammar,
     .render = render};
 
 }  // namespace hpclaunch::launcher

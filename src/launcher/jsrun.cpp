@@ -17,20 +17,7 @@ namespace hpclaunch::launcher {
 
 namespace {
 
-using enum Decides;
-
-constexpr Flag kFlags[] = {{ranks, "--np -p"},
-                           {per_node, "--tasks_per_rs -a"},
-                           {nodes, "--nrs -n"},
-                           {order, "--rs_per_host -r", 1, "1"},
-                           {host_file, "--erf_input -U"},
-                           {step, "--cpu_per_rs -c", 1, "ALL_CPUS"},
-                           {devices, "--gpu_per_rs -g", 1, "ALL_GPUS"},
-                           {binding, "--bind -b"},
-                           {order, "--launch_distribution -d", 1, "packed"},
-                           {one_env, "--env -E"},
-                           {failure, "--exit_on_error -X", 1, "1"}};
-constexpr FlagTable kTable = {.flags = kFlags};
+constexpr std::string_view kGrammar = "jsrun";
 
 Status check_layout(const Plan& plan) {
   const std::vector<Stretch> layout = stretches(plan);
@@ -48,7 +35,7 @@ Status check_layout(const Plan& plan) {
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::string& shim) {
-  Line line(plan, {program.path}, kTable.words);
+  Line line(plan, {program.path}, kGrammar);
   if (!line.given({"-U", "--erf_input"})) {
     line.require(check_layout(plan));
     line.add({"-n", fmt::format("{}", plan.nodes())}, {"-n", "--nrs"});
@@ -79,7 +66,7 @@ const Launcher jsrun = {.name = "jsrun",
                                    .local_rank_var = "JSM_NAMESPACE_LOCAL_RANK",
                                    .multi_node = true,
                                    .termination = {.queues = true}},
-                        .flags = &kTable,
+                        .grammar = kGrammar,
                         .render = render};
 
 }  // namespace hpclaunch::launcher

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "hpclaunch/programs.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::launcher {
@@ -57,21 +58,20 @@ std::string sort_key(std::string_view name) {
 
 }  // namespace
 
-Line::Line(const Plan& plan, Argv start, bool words)
-    : plan_(plan), argv_(std::move(start)), words_(words), given_(plan.launch.profile_args) {
+Line::Line(const Plan& plan, Argv start, std::string_view grammar)
+    : plan_(plan),
+      argv_(std::move(start)),
+      grammars_(grammars_of(grammar)),
+      given_(plan.launch.profile_args) {
   given_.insert(given_.end(), plan.launch.launcher_args.begin(), plan.launch.launcher_args.end());
+  options_ = read_options(grammars_, given_, 0, Strays::skip).options;
 }
 
 bool Line::given(Names names, std::string_view key) const {
-  for (std::size_t i = 0; i < given_.size(); ++i) {
-    if (given_[i].size() < 2 || !given_[i].starts_with('-')) continue;
-    const SplitFlag flag = split_flag(given_[i], words_);
-    const std::string next = i + 1 < given_.size() ? given_[i + 1] : "";
-    if (std::ranges::count(names, flag.name) > 0 &&
-        (key.empty() || has_key(flag.joined.value_or(next), key)))
-      return true;
-  }
-  return false;
+  return std::ranges::any_of(options_, [&](const GivenOption& one) {
+    return std::ranges::any_of(names, [&](auto name) { return has_name(grammars_, one, name); }) &&
+           (key.empty() || has_key(one.value, key));
+  });
 }
 
 void Line::add(Argv words, Names unless) {
@@ -106,12 +106,14 @@ void Line::add_variables() {
 }
 
 void Line::split_given(Names names) {
-  for (std::size_t i = 0; i < given_.size(); ++i) {
-    if (!given_[i].starts_with("--")) continue;
-    const SplitFlag flag = split_flag(given_[i], words_);
-    if (!flag.joined || std::ranges::count(names, flag.name) == 0) continue;
-    given_[i] = "--" + flag.name;
-    given_.insert(given_.begin() + static_cast<std::ptrdiff_t>(i) + 1, *flag.joined);
+  for (auto one = options_.rbegin(); one != options_.rend(); ++one) {
+    const bool joined = one->has_value && one->value_word == one->first;
+    if (!joined || !one->name.starts_with("--") ||
+        std::ranges::none_of(names, [&](auto name) { return has_name(grammars_, *one, name); }))
+      continue;
+    const auto at = given_.begin() + static_cast<std::ptrdiff_t>(one->first);
+    *at = one->name;
+    given_.insert(at + 1, one->value);
   }
 }
 

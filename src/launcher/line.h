@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "hpclaunch/launcher.h"
-#include "launcher/flags.h"
 
 namespace hpclaunch::launcher {
 
@@ -25,8 +24,8 @@ inline constexpr std::size_t kMaxArgument = 131'000;
 /// name; the first error is kept, and returned at the end.
 class Line {
  public:
-  /// `words` as in FlagTable: decides how names are written below.
-  Line(const Plan& plan, Argv start, bool words);
+  /// Names below are written as in `grammar`.
+  Line(const Plan& plan, Argv start, std::string_view grammar);
 
   /// Is there a flag of the profile or the user with one of these names?
   /// With `key`, one with "KEY" or "KEY=value" behind it: "-o KEY=v", "-oKEY", "--setopt=KEY=v".
@@ -60,8 +59,9 @@ class Line {
  private:
   const Plan& plan_;
   Argv argv_;
-  bool words_;
-  std::vector<std::string> given_;  // the profile's, then the user's
+  Grammars grammars_;
+  std::vector<std::string> given_;    // the profile's, then the user's
+  std::vector<GivenOption> options_;  // in given_
   Status status_ = Done{};
 };
 
@@ -125,8 +125,6 @@ Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim)
 LauncherTraits prrte_traits();  ///< as finish_prrte needs them, but for variables for root
 /// Words of the program that prterun takes for its own, and mpirun of Open MPI 4 the first one.
 std::vector<std::string_view> prrte_rereads();
-extern const FlagTable kOpenMpiFlags;  ///< of Open MPI and PRRTE
-extern const FlagTable kHydraFamily;   ///< of MPICH's and Intel's mpiexec, which have one ancestor
 TerminationPolicy hydra_termination();
 
 }  // namespace hpclaunch::launcher

@@ -18,23 +18,7 @@ namespace hpclaunch::launcher {
 
 namespace {
 
-using enum Decides;
-
-constexpr Flag kFlags[] = {{ranks, "n np c"},
-                           {per_node, "N npernode"},
-                           {hosts, "host H"},
-                           {host_file, "hostfile machinefile default-hostfile"},
-                           {host_file, "nolocal", 0},
-                           {binding, "bind-to bindto cpu-set"},
-                           {binding, "bind-to-core bind-to-socket", 0},
-                           {order, "map-by mapby", 1, "seq"},
-                           {order, "rank-by rankby", 1, "slot"},
-                           {order, "rankfile rf"},
-                           {order, "bynode pernode", 0},
-                           {one_env, "x"},
-                           {failure, "enable-recovery continuous", 0},
-                           {failure, "runtime-options rtos"}};
-
+constexpr std::string_view kGrammar = "openmpi";
 constexpr const char* kPlacesRanks = "changes how mpirun places or binds ranks";
 constexpr const char* kAsRoot = "Open MPI refuses to run as root unless both are set";
 
@@ -65,7 +49,7 @@ void add_placement(const Plan& plan, Line& line) {
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpirun, const std::string& shim) {
-  Line line(plan, {mpirun.path}, kOpenMpiFlags.words);
+  Line line(plan, {mpirun.path}, kGrammar);
   if (!is_orte(mpirun.version)) return finish_prrte(plan, line, shim);
   line.add({"-np", fmt::format("{}", plan.world_size())}, {"n", "np", "c"});
   add_placement(plan, line);
@@ -107,8 +91,6 @@ void of_version(LauncherTraits& traits, std::string_view version) {
 
 }  // namespace
 
-const FlagTable kOpenMpiFlags = {.words = true, .flags = kFlags};
-
 const Launcher openmpi = {
     .name = "openmpi",
     .programs = {"mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi", "orterun"},
@@ -124,7 +106,7 @@ const Launcher openmpi = {
     .rereads = prrte_rereads(),
     .traits = traits(),
     .of_version = of_version,
-    .flags = &kOpenMpiFlags,
+    .grammar = kGrammar,
     .render = render};
 
 }  // namespace hpclaunch::launcher

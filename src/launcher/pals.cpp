@@ -19,24 +19,12 @@ namespace hpclaunch::launcher {
 
 namespace {
 
-using enum Decides;
-
-constexpr Flag kFlags[] = {{ranks, "n np"},
-                           {per_node, "ppn"},
-                           {hosts, "hosts host hostlist"},
-                           {host_file, "hostfile f"},
-                           {binding, "cpu-bind d depth"},
-                           {devices, "gpu-bind", 1, "none"},
-                           {no_env, "envnone genvnone", 0},
-                           {some_env, "envlist genvlist"},
-                           {one_env, "env genv"},
-                           {failure, "no-abort-on-failure", 0}};
-constexpr FlagTable kTable = {.words = true, .flags = kFlags};
+constexpr std::string_view kGrammar = "pals";
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::string& shim) {
   const int per_node = plan.max_local_size();
   const int filled = (plan.world_size() + per_node - 1) / per_node;
-  Line line(plan, {mpiexec.path}, kTable.words);
+  Line line(plan, {mpiexec.path}, kGrammar);
   line.require(
       check_filled(plan, "mpiexec of PALS", fmt::format("-N {} --ppn {}", filled, per_node)));
   line.add({"--np", fmt::format("{}", plan.world_size())}, {"n", "np"});
@@ -85,7 +73,7 @@ const Launcher pals = {
          // Of Hydra's mpiexec: oneCCL with its default launcher, and programs written for Intel MPI.
          .aliases = {{Identity::local_rank, "MPI_LOCALRANKID"},
                      {Identity::local_size, "MPI_LOCALNRANKS"}}},
-    .flags = &kTable,
+    .grammar = kGrammar,
     .render = render};
 
 }  // namespace hpclaunch::launcher

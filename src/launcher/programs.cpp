@@ -7,6 +7,16 @@
 
 namespace hpclaunch {
 
+Grammars grammars_of(std::string_view program) {
+  Grammars all;
+  if (const Grammar* own = find_row<Grammar>(program)) {
+    all.push_back(own);
+    for (const std::string_view name : own->family)
+      if (const Grammar* part = find_row<Grammar>(name)) all.push_back(part);
+  }
+  return all;
+}
+
 std::string_view gpu_vendor(std::string_view request) {
   std::string text = "_";  // "_gpu_b200_4_"
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };

@@ -25,10 +25,11 @@ namespace hpclaunch::launcher {
 
 namespace {
 
+constexpr std::string_view kGrammar = "openmpi";
 constexpr const char* kAsRoot = "PRRTE refuses to run as root unless all four are set";
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& prterun, const std::string& shim) {
-  Line line(plan, {prterun.path, "--personality", "ompi"}, kOpenMpiFlags.words);
+  Line line(plan, {prterun.path, "--personality", "ompi"}, kGrammar);
   return finish_prrte(plan, line, shim);
 }
 
@@ -133,7 +134,7 @@ const Launcher prrte = {
     .mpi = "openmpi",
     .rereads = prrte_rereads(),
     .traits = traits(),
-    .flags = &kOpenMpiFlags,
+    .grammar = kGrammar,
     .render = render};
 
 }  // namespace hpclaunch::launcher

@@ -117,26 +117,16 @@ void add_inherited(LauncherTraits& traits) {
 }
 
 void Line::refuse_exclusions(std::string_view system, std::string_view version) {
-  std::vector<GivenOption> options;
-  for (const auto* words : {&argv_, &given_})
-    for (std::size_t i = 0; i < words->size(); ++i) {
-      const std::string& word = (*words)[i];
-      if (word.size() < 2 || !word.starts_with('-')) continue;
-      const SplitFlag flag = split_flag(word, words_);
-      const bool next = !flag.joined && i + 1 < words->size() && !(*words)[i + 1].starts_with('-');
-      options.push_back({flag.name, next ? (*words)[i + 1] : flag.joined.value_or("")});
-    }
+  std::vector<GivenOption> options = read_options(grammars_, argv_, 1, Strays::skip).options;
+  options.insert(options.end(), options_.begin(), options_.end());
   for (const BrokenRelation& one : Relations(system, "step", version).broken(options)) {
     if (one.ignored || one.second == BrokenRelation::kNone) continue;
     const std::string& first = options[one.first].name;
     const std::string& second = options[one.second].name;
-    const auto typed = [&](const std::string& name) {
-      return std::ranges::any_of(
-          given_, [&](const std::string& word) { return split_flag(word, words_).name == name; });
-    };
+    const bool typed = std::ranges::count(options_, first, &GivenOption::name) > 0;
     require(Error{ErrorKind::unsupported,
                   fmt::format("{} refuses {} together with {}", argv_.front(), first, second),
-                  fmt::format("omit --launcher-arg {}", typed(first) ? first : second)});
+                  fmt::format("omit --launcher-arg {}", typed ? first : second)});
   }
 }
 

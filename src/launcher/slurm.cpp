@@ -29,28 +29,7 @@ namespace hpclaunch::launcher {
 
 namespace {
 
-using enum Decides;
-
-constexpr Flag kFlags[] = {{ranks, "--ntasks -n"},
-                           {per_node, "--ntasks-per-node"},
-                           {nodes, "--nodes -N"},
-                           {hosts, "--nodelist -w"},
-                           {host_file, "--nodefile -F --exclude -x"},
-                           {order, "--relative -r"},
-                           {binding, "--cpu-bind --cpu_bind"},
-                           {step, "--cpus-per-task -c --hint --threads-per-core"},
-                           {step, "--exact --exclusive", 0},
-                           {order, "--distribution -m", 1, "block"},
-                           {devices, "--gpu-bind --tres-bind", 1, "none"},
-                           {devices, "--gpus-per-task"},
-                           {nothing, "--gpus"},
-                           {node_gpus, "--gpus-per-node"},
-                           {node_gres, "--gres"},
-                           {some_env, "--export"},
-                           {failure, "--kill-on-bad-exit -K", 0, "1"},
-                           {failure, "--wait -W", 1, "0"}};
-constexpr FlagTable kTable = {
-    .flags = kFlags, .switches = "EHOQVXZhklsuv", .sorts_hosts = true, .strict_step = true};
+constexpr std::string_view kGrammar = "srun";
 
 std::string mask(const CpuSet& cpus) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -104,7 +83,7 @@ void add_places(const Plan& plan, Line& line) {
 }
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::string& shim) {
-  Line line(plan, {srun.path}, kTable.words);
+  Line line(plan, {srun.path}, kGrammar);
   add_places(plan, line);
   if (plan.placement.shared_cpus) line.add({"--overcommit"}, {"--overcommit", "-O"});
   const std::string& view = plan.placement.gpu_view;
@@ -162,7 +141,9 @@ const Launcher slurm = {
                       "standard input goes to rank 0, as under other launchers; "
                       "--launcher-arg=--input=all sends it to all"}},
          .step_var = "SLURM_STEP_ID"},
-    .flags = &kTable,
+    .grammar = kGrammar,
+    .sorts_hosts = true,
+    .strict_step = true,
     .render = render};
 
 }  // namespace hpclaunch::launcher

@@ -35,9 +35,9 @@ constexpr Grammar kGetopt = {.name = "srun",
 constexpr Name kNp[] = {"n", "np"}, kGenv[] = {"genv"}, kEnvall[] = {"genvall"};
 constexpr Option kHydra[] = {{kNp, Takes::value, Decides::ranks}};
 constexpr std::span<const Name> kHydraFlags[] = {kEnvall}, kHydraPairs[] = {kGenv};
-constexpr Grammar kFamily = {.name = "family", .style = Style::words, .pairs = kHydraPairs};
+constexpr Grammar kFamily = {.name = "family", .syntax = Syntax::words, .pairs = kHydraPairs};
 constexpr Grammar kWords = {
-    .name = "hydra", .style = Style::words, .options = kHydra, .flags = kHydraFlags};
+    .name = "hydra", .syntax = Syntax::words, .options = kHydra, .flags = kHydraFlags};
 
 constexpr Name kPerNodeOf[] = {"--nproc-per-node"}, kNnodes[] = {"--nnodes"},
                kModule[] = {"--module", "-m"}, kTee[] = {"--tee", "-t"},
@@ -46,7 +46,7 @@ constexpr Option kTorchrun[] = {{kModule, Takes::nothing, Decides::module}};
 constexpr std::span<const Name> kTorchrunFlags[] = {kAlone},
                                 kTorchrunValues[] = {kPerNodeOf, kNnodes, kTee};
 constexpr Grammar kArgparse = {.name = "torchrun",
-                               .style = Style::argparse,
+                               .syntax = Syntax::argparse,
                                .abbreviates = true,
                                .options = kTorchrun,
                                .flags = kTorchrunFlags,
@@ -139,7 +139,7 @@ TEST_CASE("option lines: every style", "[base]") {
 
 TEST_CASE("option lines: words between options", "[base]") {
   CHECK(read(kGetopts, {"x", "-n", "3", "y", "-l", "--", "-N2"}, Strays::skip) ==
-        "--ntasks=3 --label --nodes=2 -- | stray x stray y");
+        "--ntasks=3 --label -- | -N2 stray x stray y");
   CHECK(read_options(kGetopts, List{"a", "-n", "3"}, 1).options.size() == 1);
 }
 

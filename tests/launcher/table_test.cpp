@@ -71,6 +71,28 @@ TEST_CASE("the table is in order and every row is whole", "[launcher]") {
   CHECK(find_launcher("no-such") == nullptr);
 }
 
+TEST_CASE("grammars name an option once, and what names a grammar has one", "[launcher]") {
+  for (const Grammar& row : rows<Grammar>()) {
+    INFO(row.name);
+    const Grammars all = grammars_of(row.name);
+    CHECK(all.size() == row.family.size() + 1);
+    std::vector<std::string_view> names;
+    for (const Option& one : options_of({&row})) {
+      const bool dashed = row.syntax != Syntax::words;
+      for (const std::string_view name : one.names) {
+        CHECK(name.starts_with('-') == dashed);
+        if (one.key.empty()) names.push_back(name);
+      }
+    }
+    std::ranges::sort(names);
+    const auto twice = std::ranges::adjacent_find(names);
+    INFO((twice == names.end() ? "" : *twice));
+    CHECK(twice == names.end());
+  }
+  for (const Launcher& launcher : launchers())
+    CHECK((launcher.grammar.empty() || !grammars_of(launcher.grammar).empty()));
+}
+
 // CONTRIBUTING.md, "A launcher".
 TEST_CASE("every launcher is in each place that names launchers", "[launcher][places]") {
   using namespace hpclaunch::test;
