@@ -98,14 +98,11 @@ struct Directives {
   std::string_view in_folder = {};  ///< file of the output in a directory, without its ending
 };
 
-/// The options of a batch system's directives, as its manual page lists them, separated by blanks.
+/// The options of a batch system's directives: names of grammars (profiles/programs/grammars.json).
 struct DirectiveOptions {
   std::string_view name;
-  std::string_view sentinels;     ///< separated by '|'
-  bool long_names;                ///< getopt_long: "--name=value", "-N4"; else words with one dash
-  std::string_view flags;         ///< without a value
-  std::string_view letters;       ///< "N nodes", separated by '|'
-  std::string_view options;       ///< that have a value; "": all are taken
+  std::string_view sentinels;  ///< separated by '|'
+  std::string_view grammar;
   std::string_view plugins = {};  ///< options that plug-ins of sites add: Shifter, Pyxis, uenv
 };
 

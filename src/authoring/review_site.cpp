@@ -12,6 +12,7 @@
 
 #include "authoring/review.h"
 #include "hpclaunch/knowledge.h"
+#include "hpclaunch/programs.h"
 #include "hpclaunch/scheduler.h"
 #include "hpclaunch/text.h"
 
@@ -170,11 +171,6 @@ void review_conditions(const Profile& profile, const Profile& whole,
 
 namespace {
 
-bool lists(std::string_view words, std::string_view word) {
-  const auto all = split(words, ' ');
-  return std::ranges::count(all, word) > 0;
-}
-
 /// "" for an option of the system, else what to write instead; "?" where that is not known. `system`: nullptr for words
 /// of a launch line.
 std::string correction(std::string_view text, const Scheduler* system) {
@@ -185,8 +181,7 @@ std::string correction(std::string_view text, const Scheduler* system) {
   const DirectiveOptions* known =
       system == nullptr ? nullptr : find_directive_options(system->name);
   if (!text.starts_with('-')) {
-    const bool is_long = system == nullptr || system->directives.name.starts_with("--") ||
-                         (known != nullptr && known->long_names);
+    const bool is_long = system == nullptr || system->directives.name.starts_with("--");
     // A resource, where one option is for all of them: "-l walltime={}".
     const std::string_view time = system == nullptr ? "" : system->directives.time;
     const bool resource = !is_long && time.find('=') != time.npos && text.substr(end, 1) == "=";
@@ -200,21 +195,21 @@ std::string correction(std::string_view text, const Scheduler* system) {
     const bool two = text.starts_with("--") && text.substr(end, 1) == " ";
     return two ? replaced(std::string(text), {{' ', "="}}) : "";
   }
-  if (known == nullptr || known->options.empty()) return "";
-  if (!text.starts_with("--")) {
-    const std::string_view letter = text.substr(1, 1);
-    const auto rows = split(known->letters, '|');
-    return lists(known->flags, letter) || lists(known->flags, text.substr(1, end - 1)) ||
-                   lists(known->options, letter) ||
-                   std::ranges::any_of(rows, [&](auto row) { return row.starts_with(letter); })
-               ? ""
-               : "?";
-  }
-  if (!known->long_names) return "?";
+  const Grammars grammars = grammars_of(known == nullptr ? "" : known->grammar);
+  const auto takes_value = [](const Option& one) { return one.takes == Takes::value; };
+  if (std::ranges::none_of(options_of(grammars), takes_value)) return "";  // not known
+  if (!text.starts_with("--"))
+    return options_named(grammars, text.substr(0, 2)).empty() &&
+                   options_named(grammars, text.substr(0, end)).empty()
+               ? "?"
+               : "";
+  if (!system->directives.name.starts_with("--")) return "?";
   const std::string_view name = text.substr(2, end - 2);
   std::vector<std::string> names;
-  for (const std::string_view list : {known->flags, known->options, known->plugins})
-    for (const std::string_view one : split(list, ' ')) names.emplace_back(one);
+  for (const std::string_view grammar : {known->grammar, known->plugins})
+    for (const Option& one : options_of(grammars_of(grammar)))
+      for (const std::string_view long_name : one.names)
+        if (long_name.starts_with("--")) names.emplace_back(long_name.substr(2));
   if (std::ranges::any_of(names, [&](const auto& one) { return one.starts_with(name); })) return "";
   const auto near = nearest(name, names);
   if (!near) return "";  // of a plug-in of the site

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "hpclaunch/programs.h"
 #include "hpclaunch/scheduler.h"
 #include "hpclaunch/text.h"
 
@@ -12,21 +13,12 @@ namespace {
 
 using System = DirectiveOptions;
 
-bool lists(std::string_view words, std::string_view word, char between = ' ') {
-  const auto all = split(words, between);
-  return std::ranges::count(all, word) > 0;
-}
-
 const System* system_of(std::string_view sentinel) {
-  for (const System& one : directive_options())
-    if (lists(one.sentinels, sentinel, '|')) return &one;
+  for (const System& one : directive_options()) {
+    const auto all = split(one.sentinels, '|');
+    if (std::ranges::count(all, sentinel) > 0) return &one;
+  }
   return nullptr;
-}
-
-std::string long_name(const System& system, char letter) {
-  for (const std::string_view row : split(system.letters, '|'))
-    if (row.size() > 2 && row.front() == letter) return "--" + std::string(row.substr(2));
-  return {'-', letter};
 }
 
 std::string_view unquoted(std::string_view text) {
@@ -55,50 +47,34 @@ void read_directive(Script& script, std::size_t index) {
   const System* system = system_of(directive.sentinel);
   if (system == nullptr) return;
   if (script.request.system.empty()) script.request.system = system->name;
-  const std::string_view text = script.shell.text;
-  const std::vector<Word> words = words_in(text, directive.body);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string word(script.shell.at(words[i].span));
-    if (word.size() < 2 || word.front() != '-') {
-      if (script.strays.empty() || script.strays.back().first != index)
-        script.strays.emplace_back(index, words[i].span);
-      continue;
-    }
+  const std::vector<Word> words = words_in(script.shell.text, directive.body);
+  std::vector<std::string> texts;
+  for (const Word& word : words) texts.emplace_back(script.shell.at(word.span));
+  const OptionLine line = read_options(grammars_of(system->grammar), texts, 0, Strays::skip);
+  if (!line.strays.empty()) script.strays.emplace_back(index, words[line.strays.front()].span);
+  for (const GivenOption& one : line.options) {
     Ask ask;
     ask.system = system->name;
     ask.directive = index;
-    ask.span = words[i].span;
-    std::size_t skip = 0;  // bytes of the word before a value in it
-    const std::size_t equals = word.find('=');
-    if (word[1] == '-' && word.size() > 2) {
-      ask.name = word.substr(0, equals);
-      if (equals != std::string::npos) skip = equals + 1;
-    } else if (system->long_names) {
-      ask.name = long_name(*system, word[1]);
-      if (word.size() > 2) skip = word[2] == '=' ? 3 : 2;
-    } else if (system->name == "pbs" && word.size() > 2) {  // getopt(3): "-lwalltime=1:00:00"
-      ask.name = word.substr(0, 2);
-      skip = 2;
-    } else {
-      ask.name = word;
-    }
-    const std::string bare = ask.name.substr(
-        ask.name.find_first_not_of('-') == std::string::npos ? 0 : ask.name.find_first_not_of('-'));
-    const bool pbs = system->name == "pbs";  // getopt(3) takes the next word, whatever it is
-    const bool next_is_value =
-        i + 1 < words.size() && (pbs || text[words[i + 1].span.begin] != '-');
-    if (skip != 0) {
-      ask.value_span = span_of(words[i].span.begin + skip, words[i].span.end);
-    } else if (!lists(system->flags, bare) && next_is_value) {
-      ask.value_span = words[++i].span;
-      ask.span.end = ask.value_span.end;
-    }
+    const bool letter = one.option.name().starts_with("--") && !one.name.starts_with("--");
+    ask.name = letter ? std::string(one.option.name()) : one.name;
+    ask.span = span_of(words[one.first].span.begin, words[one.end - 1].span.end);
+    if (one.has_value)
+      ask.value_span = span_of(words[one.value_word].span.begin + one.value_at, ask.span.end);
     ask.value = unquoted(script.shell.at(ask.value_span));
-    if (pbs && ask.name == "-l")
+    if (system->name == "pbs" && ask.name == "-l")
       add_resources(script, ask);
     else
       script.asks.push_back(std::move(ask));
   }
+  if (!line.dashes) return;
+  Ask ask;
+  ask.system = system->name;
+  ask.directive = index;
+  ask.name = "--";
+  ask.span = words[line.rest - 1].span;
+  if (line.rest < words.size()) ask.value = texts[line.rest];
+  script.asks.push_back(std::move(ask));
 }
 
 long natural(const Ask* ask) { return ask == nullptr ? 0 : parse_natural(ask->value).value_or(0); }
@@ -142,16 +118,13 @@ void read_asks(Script& script) {
   }
 }
 
-std::vector<std::string> options_of(std::string_view system) {
+std::vector<std::string> known_options(std::string_view system) {
   std::vector<std::string> names;
-  for (const System& one : directive_options()) {
-    if (one.name != system || one.options.empty() || !one.long_names) continue;
-    for (const std::string_view list : {one.options, one.flags})
-      for (const std::string_view name : split(list, ' '))
-        names.push_back("--" + std::string(name));
-  }
-  std::ranges::sort(names);  // some have an optional value and stand in both lists
-  names.erase(std::unique(names.begin(), names.end()), names.end());
+  if (const System* known = find_directive_options(system))
+    for (const hpclaunch::Option& one : options_of(grammars_of(known->grammar)))
+      for (const std::string_view name : one.names)
+        if (name.starts_with("--")) names.emplace_back(name);
+  std::ranges::sort(names);
   return names;
 }
 
@@ -164,9 +137,8 @@ bool for_torque(const Script& script) {
 }
 
 bool is_plugin_option(std::string_view system, std::string_view name) {
-  return std::ranges::any_of(directive_options(), [&](const System& one) {
-    return one.name == system && name.starts_with("--") && lists(one.plugins, name.substr(2));
-  });
+  const System* known = find_directive_options(system);
+  return known != nullptr && !options_named(grammars_of(known->plugins), name).empty();
 }
 
 }  // namespace hpclaunch::lint

@@ -7,7 +7,7 @@ namespace hpclaunch::lint {
 void read_asks(Script& script);
 
 /// What sbatch, qsub, ... know, long names with their dashes; empty for a system whose options are not known.
-std::vector<std::string> options_of(std::string_view system);
+std::vector<std::string> known_options(std::string_view system);
 
 /// True where a #PBS script reads what only Torque's jobs have, whose qsub takes other options and values.
 bool for_torque(const Script& script);

@@ -121,7 +121,7 @@ void unknown_options(const Script& script, Findings& findings) {
   std::string_view system;
   std::vector<std::string> known;
   for (const Ask& one : script.asks) {
-    if (one.system != system) known = options_of(system = one.system);
+    if (one.system != system) known = known_options(system = one.system);
     if (known.empty() || !one.name.starts_with("--") || one.name.find('$') != std::string::npos ||
         std::ranges::count(known, one.name) > 0 || is_plugin_option(system, one.name))
       continue;

@@ -6,27 +6,34 @@
 #include <optional>
 
 #include "hpclaunch/launcher.h"
+#include "hpclaunch/programs.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::job {
 
 namespace {
 
-// "--mem=0", "-l select=2", "-lselect=2", "-q debug"
-GivenOption option_of(const std::string& directive) {
-  const bool resource = directive.starts_with("-l") && directive.find('=') != directive.npos;
-  const std::size_t end =
-      std::min(directive.find('='), resource ? directive.npos : directive.find(' '));
-  std::string name = directive.substr(0, end);
-  if (resource) name = fmt::format("-l {}", trim(std::string_view(name).substr(2)));
-  return {std::move(name), end < directive.size() ? directive.substr(end + 1) : ""};
+// "--mem=0", "-l select=2", "-lselect=2", "-q debug"; a resource has a name of two words: "-l select".
+GivenOption option_of(const Grammars& grammars, const std::string& directive) {
+  std::vector<std::string> words;
+  for (const std::string_view word : split(directive, ' '))
+    if (!word.empty()) words.emplace_back(word);
+  const OptionLine line = read_options(grammars, words);
+  if (line.options.empty()) return {directive, ""};
+  GivenOption one = line.options.front();
+  if (one.name != "-l") return one;
+  const std::size_t equals = std::min(one.value.find('='), one.value.size());
+  return {"-l " + one.value.substr(0, equals),
+          one.value.substr(std::min(equals + 1, one.value.size()))};
 }
 
 std::optional<BrokenRelation> broken_directive(std::string_view system,
                                                const std::vector<std::string>& directives,
                                                bool complete) {
   std::vector<GivenOption> options;
-  for (const std::string& one : directives) options.push_back(option_of(one));
+  const DirectiveOptions* known = find_directive_options(system);
+  const Grammars grammars = grammars_of(known == nullptr ? "" : known->grammar);
+  for (const std::string& one : directives) options.push_back(option_of(grammars, one));
   for (BrokenRelation& one : Relations(system, "job").broken(options))
     if (!one.ignored && (complete || one.second != BrokenRelation::kNone)) return std::move(one);
   return std::nullopt;
