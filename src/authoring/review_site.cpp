@@ -180,8 +180,13 @@ std::string correction(std::string_view text, const Scheduler* system) {
   const std::size_t end = std::min(text.find_first_of(" ="), text.size());
   const DirectiveOptions* known =
       system == nullptr ? nullptr : find_directive_options(system->name);
+  const Grammars grammars = grammars_of(known == nullptr ? "" : known->grammar);
+  const std::vector<Option> options = options_of(grammars);
+  const bool long_names =
+      std::ranges::any_of(options, [](const Option& one) { return one.name().starts_with("--"); });
   if (!text.starts_with('-')) {
-    const bool is_long = system == nullptr || system->directives.name.starts_with("--");
+    const bool is_long =
+        system == nullptr || long_names || system->directives.name.starts_with("--");
     // A resource, where one option is for all of them: "-l walltime={}".
     const std::string_view time = system == nullptr ? "" : system->directives.time;
     const bool resource = !is_long && time.find('=') != time.npos && text.substr(end, 1) == "=";
@@ -195,15 +200,14 @@ std::string correction(std::string_view text, const Scheduler* system) {
     const bool two = text.starts_with("--") && text.substr(end, 1) == " ";
     return two ? replaced(std::string(text), {{' ', "="}}) : "";
   }
-  const Grammars grammars = grammars_of(known == nullptr ? "" : known->grammar);
   const auto takes_value = [](const Option& one) { return one.takes == Takes::value; };
-  if (std::ranges::none_of(options_of(grammars), takes_value)) return "";  // not known
+  if (std::ranges::none_of(options, takes_value)) return "";  // not known
   if (!text.starts_with("--"))
     return options_named(grammars, text.substr(0, 2)).empty() &&
                    options_named(grammars, text.substr(0, end)).empty()
                ? "?"
                : "";
-  if (!system->directives.name.starts_with("--")) return "?";
+  if (!long_names) return "?";
   const std::string_view name = text.substr(2, end - 2);
   std::vector<std::string> names;
   for (const std::string_view grammar : {known->grammar, known->plugins})
