@@ -194,6 +194,7 @@ struct KnownIssue : KnownIssueTraits {
   using Traits = KnownIssueTraits;
   std::string_view id;        ///< "rccl-2.22.3-comm-split"
   std::string_view versions;  ///< "rccl eq 2.22.3|rocm lt 6.4.1": all must hold
+  std::string_view gpus;      ///< "GH200|MI250": models that it is about; "" for any
   std::string_view with;      ///< as Caution::with
   std::string_view
       options;           ///< launcher options that it is about, separated by '|'; "" for any start
@@ -202,8 +203,11 @@ struct KnownIssue : KnownIssueTraits {
   std::string_view source;
 };
 
-/// Version of a component, by its name ("nccl", "nvidia-driver"); what follows digits and dots does not count.
+/// Version of a component, by its name ("nccl", "nvidia-driver"); what follows digits and dots does not count. kGpu has
+/// the models of GPUs instead, separated by '|': "Instinct MI250X".
 using Versions = std::map<std::string, std::string, std::less<>>;
+
+inline constexpr const char* kGpu = "gpu";
 
 /// Adds the version of a loaded module, "rocm/6.2.4" or "cudatoolkit/12.4", to the component that it brings. Names of
 /// modules are compared without letter case. Returns the component; "" for a module without a version.
@@ -214,7 +218,7 @@ Versions versions_of_modules(std::string_view loaded);  ///< as LOADEDMODULES li
 /// Libraries of which a newer version is here than the one whose sources were read: each with that version.
 std::vector<std::pair<Library, std::string>> newer_than_read(const Versions& versions);
 
-/// Those that hold. One about a component that is not among `versions` does not, nor one that a version in short ("6.4",
+/// Those that hold. One about a component or a GPU that is not among `versions` does not, nor one that a version in short ("6.4",
 /// where 6.4.1 is good and 6.4.0 is not) leaves open.
 std::vector<KnownIssue> known_issues(const Versions& versions, const Lookup& environment);
 /// A warning for a combination; a note for what is slow, and for faults of one version, which the job may not meet.
@@ -280,8 +284,8 @@ inline constexpr Texts<Caution, 6> kTexts<Caution> = {&Caution::name, &Caution::
                                                       &Caution::why,  &Caution::source};
 
 template <>
-inline constexpr Texts<KnownIssue, 7> kTexts<KnownIssue> = {
-    &KnownIssue::id,  &KnownIssue::versions, &KnownIssue::with,  &KnownIssue::options,
-    &KnownIssue::why, &KnownIssue::fix,      &KnownIssue::source};
+inline constexpr Texts<KnownIssue, 8> kTexts<KnownIssue> = {
+    &KnownIssue::id,      &KnownIssue::versions, &KnownIssue::gpus, &KnownIssue::with,
+    &KnownIssue::options, &KnownIssue::why,      &KnownIssue::fix,  &KnownIssue::source};
 
 }  // namespace hpclaunch::knowledge

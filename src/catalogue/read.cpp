@@ -265,6 +265,7 @@ KnownIssue read_known_issue(const Item& at) {
   KnownIssue issue;
   issue.id = text(at.need("id"));
   issue.versions = version_tests(at.need("when"));
+  issue.gpus = words(at["gpu"], "|");
   issue.with = words(at["with"], "|");
   issue.options = words(at["options"], "|");
   issue.effect = choice(at.need("effect"), kEffects, KnownIssue::Effect::crash);

@@ -98,7 +98,10 @@ std::vector<DoctorRow> examine(const Request& request, const EnvSnapshot& env,
   const auto unserved = std::ranges::find_if(
       nics, [](const Nic& nic) { return std::ranges::count(kThroughPlugin, nic.kind) > 0; });
   examine_libraries(doctor, python, subject.fabric, unserved == nics.end() ? "" : unserved->kind);
-  if (!subject.fabric) examine_versions(doctor, prepared ? &prepared->launcher : nullptr);
+  if (!subject.fabric) {
+    const std::vector<Device> devices = prepared ? prepared->node.devices : std::vector<Device>{};
+    examine_versions(doctor, prepared ? &prepared->launcher : nullptr, devices);
+  }
   return rows;
 }
 
@@ -120,7 +123,7 @@ std::vector<DoctorRow> examine_node(const EnvSnapshot& env, const DoctorSubject&
                     slingshot ? "slingshot"
                     : efa     ? "efa"
                               : "");
-  if (!subject.fabric) examine_versions(doctor, nullptr);
+  if (!subject.fabric) examine_versions(doctor, nullptr, {});
   return rows;
 }
 

@@ -85,6 +85,7 @@ void examine_drivers(Examination& doctor);
 void examine_fabric(Examination& doctor, std::string_view kind);
 /// At last: versions that are known not to work together, of what was found, of this machine and of loaded modules.
 /// `launcher`: nullptr for none.
-void examine_versions(Examination& doctor, const ChosenLauncher* launcher);
+void examine_versions(Examination& doctor, const ChosenLauncher* launcher,
+                      const std::vector<Device>& devices);
 
 }  // namespace hpclaunch::job

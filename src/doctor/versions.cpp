@@ -3,6 +3,8 @@
 #include <gnu/libc-version.h>
 #include <sys/utsname.h>
 
+#include <set>
+
 #include "doctor/examination.h"
 #include "hpclaunch/probe.h"
 #include "hpclaunch/text.h"
@@ -53,10 +55,14 @@ void add_launcher(const ChosenLauncher& launcher, Versions& versions) {
 
 }  // namespace
 
-void examine_versions(Examination& doctor, const ChosenLauncher* launcher) {
+void examine_versions(Examination& doctor, const ChosenLauncher* launcher,
+                      const std::vector<Device>& devices) {
   const EnvSnapshot& env = doctor.env();
   Versions versions = knowledge::versions_of_modules(env.get("LOADEDMODULES"));
   add_machine(env, versions);
+  std::set<std::string> models;
+  for (const Device& one : devices) models.insert(one.model);
+  add(versions, knowledge::kGpu, joined(models, "|"));
   if (launcher != nullptr) add_launcher(*launcher, versions);
   for (const auto& [component, version] : doctor.versions)  // the best evidence
     add(versions, component.c_str(), version);
@@ -81,7 +87,8 @@ void examine_versions(Examination& doctor, const ChosenLauncher* launcher) {
   }
   std::vector<std::string> all;
   for (const auto& [component, version] : versions)
-    if (version != "1") all.push_back(fmt::format("{} {}", component, version));
+    if (version != "1" && component != knowledge::kGpu)
+      all.push_back(fmt::format("{} {}", component, version));
   doctor.sound("versions", joined(all, ", "));
 }
 

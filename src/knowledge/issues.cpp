@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
@@ -52,6 +53,29 @@ bool passes(const VersionTest& test, std::string_view version) {
     newest += ".999999";
   }
   return in_order(oldest, test.order, test.bound) && in_order(newest, test.order, test.bound);
+}
+
+// "Instinct MI250X" is of "MI250", "L40S" is not of "L4".
+bool is_of_model(std::string_view model, std::string_view name) {
+  const auto part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  for (std::size_t at = 0; at + name.size() <= model.size(); ++at) {
+    const std::size_t end = at + name.size();
+    const bool begins = at == 0 || !part(model[at - 1]);
+    const bool ends = end == model.size() || model[end] < '0' || model[end] > '9';
+    if (begins && ends && to_lower(model.substr(at, name.size())) == to_lower(name)) return true;
+  }
+  return false;
+}
+
+bool concerns_gpus(const KnownIssue& issue, const Versions& versions) {
+  if (issue.gpus.empty()) return true;
+  const auto models = versions.find(kGpu);
+  return models != versions.end() &&
+         std::ranges::any_of(split(models->second, '|'), [&](std::string_view model) {
+           return std::ranges::any_of(split(issue.gpus, '|'), [&](std::string_view name) {
+             return is_of_model(model, name);
+           });
+         });
 }
 
 std::string_view effect_text(KnownIssueTraits::Effect effect) {
@@ -135,7 +159,8 @@ std::vector<KnownIssue> known_issues(const Versions& versions, const Lookup& env
       const auto version = versions.find(test.component);
       return version != versions.end() && passes(test, version->second);
     });
-    if (all && conditions_hold(one.with, environment)) found.push_back(one);
+    if (all && concerns_gpus(one, versions) && conditions_hold(one.with, environment))
+      found.push_back(one);
   }
   return found;
 }
@@ -168,8 +193,10 @@ std::vector<std::pair<std::string, std::string>> issues_of(std::string_view comp
     if (std::ranges::count(tests, component, &VersionTest::component) == 0) continue;
     facts.emplace_back(
         facts.empty() ? "known issues" : "",
-        fmt::format("{}{} {}: {}; fix: {} ({})", bounds_text(tests), conditions_text(one.with, " "),
-                    effect_text(one.effect), one.why, one.fix, one.source));
+        fmt::format("{}{}{} {}: {}; fix: {} ({})", bounds_text(tests),
+                    one.gpus.empty() ? "" : " on " + replaced(one.gpus, {{'|', " or "}}),
+                    conditions_text(one.with, " "), effect_text(one.effect), one.why, one.fix,
+                    one.source));
   }
   return facts;
 }

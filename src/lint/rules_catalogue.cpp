@@ -102,10 +102,23 @@ bool of_idle_mpi(const Script& script, const knowledge::KnownIssue& issue) {
          (script.by_name.contains("MASTER_ADDR") || std::ranges::any_of(script.launches, is_agent));
 }
 
+// "gh200" of --gpus-per-node=gh200:4, "amd-gfx90a" of the module craype-accel-amd-gfx90a.
+std::string gpus_of(const Script& script) {
+  constexpr std::string_view kModule = "craype-accel-";
+  const RequestOfJob& request = script.request;
+  std::vector<std::string_view> names = {request.gpus_per_node, request.gpus_per_task, request.gpus,
+                                         request.constraint};
+  for (const Module& one : script.modules)
+    if (one.verb == "load" && one.name.starts_with(kModule))
+      names.push_back(std::string_view(one.name).substr(kModule.size()));
+  return joined(names, "|");
+}
+
 void known_issues(const Script& script, Findings& findings) {
   if (alone(script)) return;
   knowledge::Versions versions;
   const std::map<std::string, Span> places = loaded(script, versions);
+  versions[knowledge::kGpu] = gpus_of(script);
   const auto value_of = [&](std::string_view name) { return script.exported(name); };
   for (const knowledge::KnownIssue& one : knowledge::known_issues(versions, value_of)) {
     if (!concerns(script, one) || of_idle_mpi(script, one)) continue;

@@ -317,6 +317,7 @@ TEST_CASE("each known issue can be met by the oldest version that it names, and 
       if (!with.empty() && !with.starts_with('!'))
         set[std::string(with.substr(0, with.find('=')))] =
             with.find('=') == with.npos ? "x" : with.substr(with.find('=') + 1);
+    if (!one.gpus.empty()) versions[kGpu] = std::string(split(one.gpus, '|').front()) + "X";
     CHECK(has(issues(versions,
                      [&](std::string_view name) {
                        const auto found = set.find(name);
@@ -325,6 +326,32 @@ TEST_CASE("each known issue can be met by the oldest version that it names, and 
               std::string(one.id)));
     CHECK(sentence(one, versions).find(one.why) != std::string::npos);
   }
+}
+
+TEST_CASE("a known issue of one GPU is not reported for another") {
+  const auto of = [](const char* component, const char* version, const char* gpus) {
+    return issues({{component, version}, {kGpu, gpus}});
+  };
+  for (const char* gpus : {"GH200", "NVIDIA GH200 120GB", "gh200:4|gpu"})
+    CHECK(has(of("cray-mpich", "8.1.28", gpus), "cray-mpich-thread-multiple-gh200"));
+  for (const char* gpus : {"", "Instinct MI250X", "amd-gfx90a", "GH2000", "A100-SXM4-40GB"})
+    CHECK_FALSE(has(of("cray-mpich", "8.1.28", gpus), "cray-mpich-thread-multiple-gh200"));
+  CHECK_FALSE(has(issues({{"cray-mpich", "8.1.28"}}), "cray-mpich-thread-multiple-gh200"));
+  for (const char* gpus : {"Instinct MI250X/MI250", "MI210", "amd-gfx90a", "A100|Instinct MI250X"})
+    CHECK(has(of("rocm", "7.13.0", gpus), "rccl-scratch-reclaim-mi200"));
+  CHECK_FALSE(has(of("rocm", "7.13.0", "Instinct MI300A"), "rccl-scratch-reclaim-mi200"));
+  CHECK_FALSE(has(of("rocm", "7.2.0", "Instinct MI250X"), "rccl-scratch-reclaim-mi200"));
+}
+
+TEST_CASE("libraries that overwrite the mask of a rank") {
+  for (const char* version : {"2.29.2", "2.29.3", "2.29.7"}) {
+    CHECK(has(issues({{"nccl", version}}), "nccl-2.29-cpu-mask"));
+    CHECK(has(issues({{"rccl", version}}), "rccl-2.29-cpu-mask"));
+  }
+  for (const char* version : {"2.28.9", "2.30.3", "2.30.7"})
+    CHECK_FALSE(has(issues({{"nccl", version}}), "nccl-2.29-cpu-mask"));
+  CHECK(has(issues({{"rocm", "10.0.0"}}), "rocm-10.0-cpu-mask"));
+  CHECK_FALSE(has(issues({{"rocm", "7.2.0"}}), "rocm-10.0-cpu-mask"));
 }
 
 TEST_CASE("modules bring components") {
