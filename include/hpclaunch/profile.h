@@ -204,8 +204,17 @@ struct Rule {
   std::optional<std::string> core_limit;  ///< "0", a number of bytes, or "unlimited"
   std::vector<std::string> make_dirs;     ///< templates; made on every node by the ranks
   std::optional<Report> report;
+  /// By variable or kind of action, in place of origin.why: {"NCCL_NET": "...", "make_dirs": "..."}
+  TextMap whys;
+  TextMap disputes;  ///< the same of origin.disputed; not each has one
   Origin origin;
 };
+
+/// What a rule sets, prepends or unsets.
+std::vector<std::string> variables_of(const Rule& rule);
+
+/// `rule.origin` with the words about one of its variables, or about "launch", "batch", "core_limit" or "make_dirs".
+Origin origin_of(const Rule& rule, std::string_view action);
 
 struct Signal {
   std::string env;     ///< variable whose value is matched; "" for a host name

@@ -1,6 +1,6 @@
-// The page about a site: how to start, stacks, placement, settings, traps. At most two screens; what is longer
-// is shown by `hpclaunch profile show`. Each section is Markdown that ends with a newline, or "" when the profile has
-// nothing for it. Equal profiles give equal bytes.
+// The page about a site: how to start, stacks, placement, settings, traps. `hpclaunch profile show` has the rest. Each
+// section is Markdown that ends with a newline, or "" when the profile has nothing for it. Equal profiles give equal
+// bytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -286,19 +286,28 @@ std::string assignment(const Assignment& one) {
   return text;
 }
 
-// `NAME=value`, `--flag`, ... : all that a rule changes.
-std::string changes(const Rule& rule) {
-  std::vector<std::string> items;
-  for (const Assignment& one : rule.defaults) items.push_back(assignment(one));
-  for (const Assignment& one : rule.require) items.push_back(assignment(one) + " (required)");
-  for (const Assignment& one : rule.prepend) items.push_back("prepend " + assignment(one));
-  for (const std::string& name : rule.unset) items.push_back("unset " + code(name));
-  for (const auto* words : {&rule.launch, &rule.batch})
+/// `NAME=value`, `--flag`, ... : one thing that a rule does.
+struct Change {
+  std::string action;  ///< as origin_of() takes it
+  std::string text;
+};
+
+std::vector<Change> changes(const Rule& rule) {
+  std::vector<Change> items;
+  for (const Assignment& one : rule.defaults) items.push_back({one.name, assignment(one)});
+  for (const Assignment& one : rule.require)
+    items.push_back({one.name, assignment(one) + " (required)"});
+  for (const Assignment& one : rule.prepend)
+    items.push_back({one.name, "prepend " + assignment(one)});
+  for (const std::string& name : rule.unset) items.push_back({name, "unset " + code(name)});
+  for (const auto& [key, words] : {std::pair("launch", &rule.launch), {"batch", &rule.batch}})
     for (const auto& [program, flags] : *words)
-      items.push_back(fmt::format("{} {}", markdown::text(program), code(joined(flags, " "))));
-  if (rule.core_limit) items.push_back(code("ulimit -c " + *rule.core_limit));
-  for (const std::string& dir : rule.make_dirs) items.push_back("directory " + code(dir));
-  return joined(items, ", ");
+      items.push_back(
+          {key, fmt::format("{} {}", markdown::text(program), code(joined(flags, " ")))});
+  if (rule.core_limit) items.push_back({"core_limit", code("ulimit -c " + *rule.core_limit)});
+  for (const std::string& dir : rule.make_dirs)
+    items.push_back({"make_dirs", "directory " + code(dir)});
+  return items;
 }
 
 std::string condition(const Rule& rule) {
@@ -312,12 +321,19 @@ std::string settings(const Profile& profile, const std::set<std::string>& elsewh
   std::vector<std::vector<std::string>> rows = {{"Set", "When", "Why"}};
   std::map<std::string, std::vector<std::string>> by_stack;
   for (const Rule& rule : profile.rules) {
-    const std::string what = changes(rule);
-    if (what.empty() || elsewhere.count(rule.origin.profile) > 0) continue;
-    if (is_default(profile, rule.when))
-      rows.push_back({what, condition(rule), markdown::text(gist(rule.origin.why, ".;,"))});
+    const std::vector<Change> all = changes(rule);
+    if (all.empty() || elsewhere.count(rule.origin.profile) > 0) continue;
+    std::vector<std::string> texts;
+    for (const Change& one : all) texts.push_back(one.text);
+    const std::string together = joined(texts, ", ");
+    if (!is_default(profile, rule.when))
+      for (const std::string& stack : stacks_of(rule.when)) by_stack[stack].push_back(together);
+    else if (rule.whys.empty())
+      rows.push_back({together, condition(rule), markdown::text(rule.origin.why)});
     else
-      for (const std::string& stack : stacks_of(rule.when)) by_stack[stack].push_back(what);
+      for (const Change& one : all)
+        rows.push_back(
+            {one.text, condition(rule), markdown::text(origin_of(rule, one.action).why)});
   }
   std::string list;
   for (const auto& [stack, items] : by_stack)

@@ -159,6 +159,33 @@ std::vector<Assignment> assignments_of(const Rule& rule) {
   return all;
 }
 
+// Whether `text` has `name` as a word.
+bool mentions(std::string_view text, std::string_view name) {
+  const auto inside = [&](std::size_t at) {
+    return at < text.size() && consists_of(text.substr(at, 1), "_");
+  };
+  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1))
+    if (!inside(at - 1) && !inside(at + name.size())) return true;
+  return false;
+}
+
+// One sentence about several variables that names some of them.
+void review_reasons(const Profile& profile, const Profile&, std::vector<Diagnostic>& diagnostics) {
+  for (const Rule& rule : profile.rules)
+    for (const auto& [key, sentence] :
+         {std::pair("why", &rule.origin.why), std::pair("disputed", &rule.origin.disputed)}) {
+      std::vector<std::string> named, silent;
+      for (const std::string& name : variables_of(rule))
+        (mentions(*sentence, name) ? named : silent).push_back(name);
+      if (named.empty() || silent.empty()) continue;
+      diagnostics.push_back(about(
+          "rule " + rule.id, rule.origin, "partial-reason", Severity::warning,
+          fmt::format("\"{}\" names {}, not {}", key, joined(named, ", "), joined(silent, ", ")),
+          fmt::format("write one for each: \"{}\": {{\"{}\": \"...\"}}", key, named[0]),
+          fmt::format("/{}", key)));
+    }
+}
+
 std::set<std::string> roles_of(const Rule& rule) {
   constexpr std::string_view kGroup = "role.";
   std::set<std::string> roles;
@@ -263,6 +290,7 @@ struct ReviewStep {
 
 constexpr ReviewStep kReviewSteps[] = {
     {"catalogue", "variables and values are known", review_variables},
+    {"reasons", "each variable has its own reason", review_reasons},
     {"conditions", "conditions can hold", review_conditions},
     {"options", "words for launchers and batch systems are options", review_options},
     {"interfaces", "nodes have the network interfaces that values name", review_interfaces},

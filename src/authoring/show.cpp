@@ -245,6 +245,12 @@ void describe(const Rule& rule, Shown& out) {
             {{"severity", severity}, {"message", message}, {"fix", fix}});
     out.line("fix", fix);
   }
+  for (const auto& [key, by_variable] :
+       {std::pair("why", &rule.whys), std::pair("disputed", &rule.disputes)})
+    for (const auto& [name, sentence] : *by_variable) {
+      out.line(key, name + ": " + sentence);
+      out.object[key][name] = sentence;
+    }
 }
 
 void describe(const Note& note, Shown& out) {
@@ -294,18 +300,15 @@ std::string head_text(const Profile& profile, const std::string& file, const Sty
     line("retired",
          retired->date +
              (retired->successor.empty() ? "" : "; " + retired->successor + " is the successor"));
-  line("launcher", profile.launcher);
-  line("scheduler", profile.scheduler);
+  line("launcher", profile.launcher), line("scheduler", profile.scheduler);
   if (profile.lsf_launch_node) line("lsf_launch_node", *profile.lsf_launch_node ? "true" : "false");
   line("account", profile.job.account.empty() ? "" : "mandatory");
   line("file system", profile.job.filesystems);
   line("example host", profile.example_host);
-  line("stack", profile.stack);
-  line("mode", profile.device_mode);
+  line("stack", profile.stack), line("mode", profile.device_mode);
   line("gpu view", profile.gpu_view);
   if (profile.ranks_per_device > 0) line("per device", counted(profile.ranks_per_device, "rank"));
-  line("fill", profile.fill);
-  line("mps", profile.mps);
+  line("fill", profile.fill), line("mps", profile.mps);
   return text;
 }
 
@@ -340,8 +343,7 @@ Json as_object(const Profile& profile, const std::string& file) {
     end.from(retired->origin);
     object["retired"] = std::move(end.object);
   }
-  put(object, "launcher", profile.launcher);
-  put(object, "scheduler", profile.scheduler);
+  put(object, "launcher", profile.launcher), put(object, "scheduler", profile.scheduler);
   if (profile.lsf_launch_node) object["lsf_launch_node"] = *profile.lsf_launch_node;
   Json job = Json::object();
   put(job, "account", profile.job.account);

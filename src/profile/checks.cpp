@@ -147,7 +147,19 @@ void check(const Item& at, const Binding& binding) {
 }
 
 /// A rule that sets a variable in one way and also in another contradicts itself.
-void check(const Item& at, const Rule& /*rule*/) {
+void check(const Item& at, const Rule& rule) {
+  std::vector<std::string> known = variables_of(rule);
+  for (const char* key : {"launch", "batch", "core_limit", "make_dirs"})
+    if (at[key]) known.emplace_back(key);
+  for (const char* key : {"why", "disputed"})
+    for (const Item& one : at[key].items())
+      if (std::ranges::find(known, one->key) == known.end())
+        one.fault(fmt::format("the rule does nothing with {}", shown(one->key)),
+                  suggestion_or_all(one->key, known));
+  for (const std::string& one : known)
+    if (!rule.whys.empty() && !rule.whys.contains(one))
+      at["why"].fault(fmt::format("no reason for {}", shown(one)),
+                      fmt::format("add \"{}\": \"...\", or write one sentence for all", one));
   std::map<std::string, std::string> seen;
   for (const char* verb : {"default", "require", "prepend", "unset"})
     for (const Item& one : at[verb].items()) {
@@ -197,4 +209,20 @@ void check(const Item& at, NodeShape& shape, std::size_t problems_before) {
 }
 
 }  // namespace profile
+std::vector<std::string> variables_of(const Rule& rule) {
+  std::vector<std::string> names;
+  for (const auto* list : {&rule.defaults, &rule.require, &rule.prepend})
+    for (const Assignment& one : *list) names.push_back(one.name);
+  names.insert(names.end(), rule.unset.begin(), rule.unset.end());
+  return names;
+}
+
+Origin origin_of(const Rule& rule, std::string_view action) {
+  Origin origin = rule.origin;
+  if (const auto why = rule.whys.find(action); why != rule.whys.end()) origin.why = why->second;
+  if (const auto other = rule.disputes.find(action); other != rule.disputes.end())
+    origin.disputed = other->second;
+  return origin;
+}
+
 }  // namespace hpclaunch

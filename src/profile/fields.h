@@ -36,15 +36,16 @@ inline constexpr std::initializer_list<const char*> kOneOf<Case> = {
     "refused",  "argv",   "argv_has", "argv_lacks", "cpus",      "devices", "set",
     "per_rank", "absent", "batch",    "core_limit", "make_dirs", "reports"};
 
-void fields(Same<Origin> auto& origin, auto visit, Need why) {
-  visit("why", origin.why, kSentence, why, "Why this is so, in one sentence without a full stop");
+void fields(Same<Origin> auto& origin, auto visit, Need why, bool reasons) {
+  if (reasons)
+    visit("why", origin.why, kSentence, why, "Why this is so, in one sentence without a full stop");
   visit("source", origin.source, kUrl, may, "Where it was read");
   visit("checked", origin.checked, kDate, may,
         "Date of the last comparison with the source; `validate` warns after 18 months");
   visit("printed", origin.printed, kLine, may,
         "What the source prints, where that is a mistake; the profile does what was meant");
   visit("printed_why", origin.printed_why, kLine, may, "Why the printed form fails");
-  visit("disputed", origin.disputed, kLine, may, "What another source says");
+  if (reasons) visit("disputed", origin.disputed, kLine, may, "What another source says");
 }
 
 void fields(Same<Retirement> auto& retired, auto visit) {
@@ -214,7 +215,12 @@ void fields(Same<Rule> auto& rule, auto visit) {
   visit("make_dirs", rule.make_dirs, List<Templated>{{allowed, true}, "folders"}, may,
         "Node-local folders that the ranks make");
   visit("report", rule.report, ReportOf{allowed}, may, "What the user reads");
-  visit("", rule.origin, Inline{}, must, "");
+  visit("why", std::tie(rule.origin.why, rule.whys), Reasons{kSentence}, must,
+        "Why this is so: a sentence without a full stop, or an object with one for each variable, "
+        "and for launch, batch, core_limit and make_dirs");
+  visit("", rule.origin, Inline{.reasons = false}, must, "");
+  visit("disputed", std::tie(rule.origin.disputed, rule.disputes), Reasons{kSentence}, may,
+        "What another source says, of all or, in an object, of some of it");
 }
 
 void fields(Same<SiteContainer> auto& container, auto visit) {

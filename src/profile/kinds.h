@@ -92,7 +92,13 @@ struct Object {};         ///< the member has fields
 struct Entries {          ///< a list of objects
   std::string_view name;  ///< key that differs between them; "" for none
 };
-struct Inline {};     ///< the fields of the member are keys of this object
+struct Inline {         ///< the fields of the member are keys of this object
+  bool reasons = true;  ///< "why" and "disputed" as well
+};
+struct
+    Reasons {  ///< a text about all that the object does, or an object of texts by variable and action
+  Form of;
+};
 struct Tree {};       ///< a topology, as `hpclaunch topo --json` prints it
 struct Ignored {};    ///< a text that is for editors
 struct Version {};    ///< 1

@@ -32,11 +32,11 @@ struct Reader {
         std::is_same_v<std::remove_cvref_t<Member>, std::vector<Case>> && cases == Cases::skip;
     if (at && !skipped) get(at, there(member), kind);
   }
-  void operator()(const char* /*key*/, Origin& origin, Inline /*kind*/, Need why,
+  void operator()(const char* /*key*/, Origin& origin, Inline kind, Need why,
                   const char* /*meaning*/) const {
     origin.profile = object.context().subject;
     origin.where = object.where();
-    fields(origin, *this, why);
+    fields(origin, *this, why, kind.reasons);
     check(object, origin);
   }
   void operator()(const char* /*key*/, PlaceText& place, Inline /*kind*/, Need /*need*/,
@@ -185,6 +185,14 @@ struct Reader {
 
   // ---- objects with free keys ------------------------------------------------------------------------------
 
+  void get(const Item& at, std::tuple<std::string&, TextMap&> reasons, const Reasons& kind) const {
+    if (at->kind != Json::Kind::object) return get(at, std::get<0>(reasons), kind.of);
+    for (const Item& one : at.members("sentences")) {
+      std::string& text = std::get<1>(reasons)[one->key];
+      get(one, text, kind.of);
+      if (text.ends_with('.')) one.fault("the sentence ends with a full stop", "remove it");
+    }
+  }
   void get(const Item& at, std::map<std::string, std::string>& texts, Variables /*kind*/) const {
     for (const Item& value : at.members("variables")) {
       const bool empty = value->kind == Json::Kind::string && value->text.empty();

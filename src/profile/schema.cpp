@@ -166,9 +166,9 @@ struct Writer {
     object["properties"][key] = std::move(schema);
     if (need == must) object["required"].push_back(key), object["properties"][key].erase("default");
   }
-  void operator()(const char* /*key*/, const Origin& origin, Inline /*kind*/, Need why,
+  void operator()(const char* /*key*/, const Origin& origin, Inline kind, Need why,
                   const char* /*meaning*/) const {
-    fields(origin, *this, why);
+    fields(origin, *this, why, kind.reasons);
     object["dependencies"]["printed_why"] = {"printed"};
   }
   void operator()(const char* /*key*/, const PlaceText& place, Inline /*kind*/, Need /*need*/,
@@ -301,6 +301,10 @@ struct Writer {
   static Schema of(const auto& /*member*/, Bases /*kind*/) {
     const Schema bases = list_of({{"type", "integer"}, {"minimum", 0}, {"maximum", kMaxOffset}});
     return any_of({bases, list_of(bases)});
+  }
+  static Schema of(const auto& /*member*/, const Reasons& kind) {
+    const Schema one = line(kind.of.pattern);
+    return any_of({one, map_of(one, line(kVariablePattern))});
   }
   static Schema of(const auto& /*member*/, Variables /*kind*/) {
     return map_of(kOneLine, line(kVariablePattern));

@@ -143,6 +143,26 @@ class Show(ProfileTest):
                       "2 packages, 2 NUMA nodes, 8 cores, 16 hardware threads, 2 devices", "base 1 + 1 * i"):
             self.assertIn(words, text)
 
+    def test_reasons_one_by_one(self):
+        whys = {"NCCL_DEBUG": "warnings cost nothing", "NCCL_ALGO": "trees are faster here", "make_dirs": "logs go there"}
+        rule = dict(RULE, unset=["NCCL_ALGO"], make_dirs=["/tmp/${user}"], why=whys, disputed={"NCCL_ALGO": "others keep it"})
+        path = self.write(changed(rules=[rule]))
+        shown = json.loads(self.ok(self.profile("show", path, "--format", "json")).out)["profiles"][0]["rules"][0]
+        self.assertEqual((shown["why"], shown["disputed"]), (whys, rule["disputed"]))
+        text = self.ok(self.profile("show", path)).out
+        for words in ["why         %s: %s" % pair for pair in whys.items()] + ["disputed    NCCL_ALGO: others keep it"]:
+            self.assertIn(words, text)
+        page = self.ok(self.profile("page", path)).out
+        for change, why in (("`NCCL_DEBUG=WARN`", "NCCL_DEBUG"), ("unset `NCCL_ALGO`", "NCCL_ALGO"), ("directory `/tmp/${user}`", "make_dirs")):
+            self.assertRegex(page, r"(?m)^\| %s +\| +\| %s +\|$" % (re.escape(change), whys[why]))
+        site = ("--profile", path, "-N", "2")
+        for name, why in (("NCCL_DEBUG", whys["NCCL_DEBUG"]), ("NCCL_ALGO", whys["NCCL_ALGO"]), ("directories", whys["make_dirs"])):
+            said = self.ok(hpclaunch("explain", *site, name, "--json", env=dict(self.env, NCCL_ALGO="ring"))).out
+            made = [entry for entry in json.loads(said)["env"] + json.loads(said)["choices"] if entry["name"] == name][0]["history"][-1]
+            self.assertEqual((made["why"], made.get("disputed")), (why, "others keep it" if name == "NCCL_ALGO" else None))
+        script = self.ok(hpclaunch("run", "--dry-run", "-v", "--profile", path, "--launcher", "local", "-n", "2", "--", "true", env=self.env)).out
+        self.assertIn("warnings cost nothing", script)
+
     def test_every_builtin(self):
         rows = json.loads(self.profile("list", "--format", "json").out)["profiles"]
         names = [row["name"] for row in rows if row["state"] != "broken"]
@@ -400,6 +420,20 @@ class Validate(ProfileTest):
         self.found("schema", changed(detect=[{"host": "*"}]), says="every machine")
         for good in ({"host": "*-*", "proves": False}, {"env": "SITE", "like": "[gG][oO]*"}, {"host": "login*"}):
             self.ok(self.profile("validate", self.write(changed(detect=[good]))))
+
+    def test_one_reason_that_names_some_of_several_variables(self):
+        both = dict(RULE, default={"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": "/tmp/log"})
+        for key, other in (("why", {}), ("disputed", {"why": "logs"})):
+            rule = dict(both, **{**other, key: "NCCL_DEBUG is quiet at WARN"})
+            fix = self.found("partial-reason", changed(rules=[rule]), "warning",
+                             '"%s" names NCCL_DEBUG, not NCCL_DEBUG_FILE' % key)["fix"]
+            self.assertIn('"%s": {"NCCL_DEBUG": "..."}' % key, fix)
+        for why in ("warnings cost nothing", "NCCL_DEBUG and NCCL_DEBUG_FILE: logs", "MY_NCCL_DEBUG and NCCL_DEBUG_SUBSYS are others",
+                    {"NCCL_DEBUG": "as NCCL_DEBUG_FILE", "NCCL_DEBUG_FILE": "a log"}):
+            self.ok(self.profile("validate", self.write(changed(rules=[dict(both, why=why)]))))
+        self.found("schema", changed(rules=[dict(both, why={"NCCL_DEBUG": "quiet"})]), says='no reason for "NCCL_DEBUG_FILE"')
+        self.found("schema", changed(rules=[dict(both, why={"NCCL_DEBUGG": "quiet"})]), says='the rule does nothing with "NCCL_DEBUGG"')
+        self.found("schema", changed(rules=[dict(RULE, core_limit="0", why={"NCCL_DEBUG": "quiet"})]), says='no reason for "core_limit"')
 
     def test_secrets_and_directories(self):
         self.found("secret", changed(rules=[dict(RULE, default={"WANDB_API_KEY": "0123456789abcdef"})]))

@@ -115,6 +115,12 @@ TEST_CASE("everything that a profile can say is read") {
   CHECK(r.origin.checked == "2024-02-29");
   CHECK(r.origin.profile == "full");
   CHECK(r.origin.where.pointer == "/rules/0");
+  CHECK(variables_of(r) == std::vector<std::string>{"A", "EMPTY", "UNITS", "WORKERS", "MINE",
+                                                    "LD_LIBRARY_PATH", "TUNING"});
+  CHECK(origin_of(r, "A").why == "so");
+  CHECK(origin_of(p.rules[1], "B").why == "follows A");
+  CHECK(origin_of(p.rules[1], "B").disputed.empty());
+  CHECK(origin_of(p.rules[1], "C").disputed == "no");
   CHECK(is_late(p.rules[1].when));
   const std::vector<Test::Op> ops = {Test::Op::gt, Test::Op::le, Test::Op::unlike,
                                      Test::Op::is_unset, Test::Op::is_set};

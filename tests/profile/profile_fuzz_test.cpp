@@ -148,7 +148,9 @@ bool check_text(const std::string& text) {
   for (const FactInfo& fact : known_facts()) facts.rank[std::string(fact.name)] = "1";
   for (const NodeModel& node : parsed.profile.nodes) REQUIRE(check_topology(node.topology));
   for (const Rule& rule : parsed.profile.rules) {
-    REQUIRE_FALSE(rule.origin.why.empty());
+    REQUIRE(rule.origin.why.empty() == !rule.whys.empty());
+    for (const std::string& name : variables_of(rule))
+      REQUIRE_FALSE(origin_of(rule, name).why.empty());
     for (const auto* list : {&rule.defaults, &rule.require, &rule.prepend}) {
       for (const Assignment& one : *list) {
         for (const std::string& name : facts_in(one.value)) facts.rank[name] = "1";

@@ -77,6 +77,7 @@ GOOD = [
     ("/rules/0/core_limit", "unlimited"), ("/rules/0/core_limit", "1048576"), ("/rules/0/core_limit", "9" * 18), ("/rules/0/make_dirs", ["${env.TMPDIR}/x", "/tmp/..x"]),
     ("/rules/0/report", {"severity": "note", "message": "${nodes} nodes", "fix": "use $HOME"}),
     ("/expect/0/reports", []), ("/expect/0", {"name": "c", "refused": "x"}), ("/expect/0/set", {"A": ""}),
+    ("/rules/0/why", {"X": "so"}), ("/rules/0/disputed", {"X": "others say 2"}), ("/rules/0/disputed", "others say 2"),
 ]
 
 BAD = [
@@ -114,7 +115,8 @@ BAD = [
     ("/bindings/0/first", 4096), ("/bindings/0/at", []), ("/bindings/0/at", [[1], []]),
     ("/bindings/0/groups", [0, 0]), ("/bindings/0/per", "socket"),
     ("/bindings/0/roles", {"a b": {"first": 1}}), ("/bindings/0/roles", {"w": {}}), ("/bindings/0/when", {"value.X": "1"}),
-    ("/rules/0/why", DELETE), ("/rules/0/why", ""), ("/rules/0/id", DELETE), ("/rules/0/default", DELETE), ("/rules/0/default", {}),
+    ("/rules/0/why", DELETE), ("/rules/0/why", ""), ("/rules/0/why", {}), ("/rules/0/why", {"X": "ends."}), ("/rules/0/why", {"X": 1}), ("/rules/0/why", ["so"]),
+    ("/rules/0/disputed", {"X": ""}), ("/notes/0/why", {"X": "so"}), ("/bindings/0/why", {"X": "so"}), ("/rules/0/id", DELETE), ("/rules/0/default", DELETE), ("/rules/0/default", {}),
     ("/rules/0/defualt", {"X": "1"}), ("/rules/0/default/X", 8), ("/rules/0/default/X", "$HOME"), ("/rules/0/default/X", "${nods}"),
     ("/rules/0/default/X", "${env.}"), ("/rules/0/default/X", {"each": "ranks", "item": "1"}), ("/rules/0/default/X", {"each": "rank"}),
     ("/rules/0/default/X", {"each": "unit", "item": "${cpus}"}), ("/rules/0/default/X=Y", "1"), ("/rules/0/default", {"": "1"}),
@@ -144,6 +146,9 @@ LOADER_ONLY = [  # equal names, sums, numbers that must exist, the calendar, and
     ("/nodes/0/devices/list", [{"pci": "0000:18:00.0"}, {"pci": "0000:18:00.0"}]),
     ("/bindings/0/cores", "3-0"), ("/bindings/0/at", [[1, 2], [1]]),
     ("/rules/0/default/X", "${value.Y}"), ("/rules/0/unset", ["X"]),
+    ("/rules/0/why", {"X": "so", "Y": "so"}), ("/rules/0/why", {"Y": "so"}), ("/rules/0/disputed", {"Y": "no"}),
+    ("/rules/0", {"id": "r", "default": {"X": "1", "Y": "2"}, "why": {"X": "so"}}),
+    ("/rules/0", {"id": "r", "default": {"X": "1"}, "core_limit": "0", "why": {"X": "so"}}),
     ("/expect/0/cpus", "5-2"),
     ("/job/queues/0/nodes", [5, 2]),
     # keys that have no effect together

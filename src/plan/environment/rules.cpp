@@ -96,20 +96,21 @@ struct Applying {
     directives();
     if (rule.core_limit) {
       made.environment.core_limit = *rule.core_limit;
-      choose("core-limit", *rule.core_limit);
+      choose("core-limit", *rule.core_limit, "core_limit");
     }
     for (const std::string& dir : rule.make_dirs) directory(dir);
     if (rule.report) report();
   }
 
   void decide(const std::string& name, Layer layer, Value value) {
-    settings.add(name, decided_by_rule(layer, std::move(value), rule.id, rule.origin, condition));
+    settings.add(
+        name, decided_by_rule(layer, std::move(value), rule.id, origin_of(rule, name), condition));
   }
 
   // Choices of one name gather in one setting: the last one holds.
-  void choose(const std::string& name, const std::string& value) {
+  void choose(const std::string& name, const std::string& value, const char* action) {
     Decision decision =
-        decided_by_rule(Layer::profile_default, value, rule.id, rule.origin, condition);
+        decided_by_rule(Layer::profile_default, value, rule.id, origin_of(rule, action), condition);
     for (Setting& setting : made.said.choices)
       if (setting.name == name) return setting.history.push_back(std::move(decision));
     made.said.choices.push_back(Setting{name, {std::move(decision)}});
@@ -162,7 +163,7 @@ struct Applying {
       const auto same = [&](const std::string& a) { return a.substr(0, a.find('=')) == name; };
       if (name.starts_with("-") && name != "-o") std::erase_if(args, same);
       args.push_back(*text);
-      choose(name, *text);
+      choose(name, *text, "launch");
     }
   }
 
@@ -173,7 +174,7 @@ struct Applying {
           const auto directive = expanded(text, "directive " + text);
           if (!directive) continue;
           if (std::ranges::count(made.batch, *directive) == 0) made.batch.push_back(*directive);
-          choose("batch " + directive->substr(0, directive->find('=')), *directive);
+          choose("batch " + directive->substr(0, directive->find('=')), *directive, "batch");
         }
   }
 
@@ -182,7 +183,7 @@ struct Applying {
     if (!path) return;
     auto& dirs = made.environment.make_dirs;
     if (std::ranges::count(dirs, *path) == 0) dirs.push_back(*path);
-    choose("directories", fmt::format("{}", fmt::join(dirs, " ")));
+    choose("directories", fmt::format("{}", fmt::join(dirs, " ")), "make_dirs");
   }
 
   void report() {
@@ -215,11 +216,7 @@ void note_outside(const Rule& rule, const Facts& facts, std::vector<OutsideRule>
 }
 
 void note_idle_rule(const Rule& rule, const Facts& facts, std::vector<IdleRule>& idle) {
-  std::vector<std::string> names;
-  for (const auto* list : {&rule.defaults, &rule.require, &rule.prepend})
-    for (const Assignment& one : *list) names.push_back(one.name);
-  names.insert(names.end(), rule.unset.begin(), rule.unset.end());
-  for (const std::string& name : names)
+  for (const std::string& name : variables_of(rule))
     idle.push_back(
         {name, rule.id, rule.origin.profile, rule.origin.where, unmet(rule.when, facts)});
 }
