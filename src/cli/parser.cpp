@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "cli/command.h"
-#include "hpclaunch/frameworks.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
@@ -60,10 +59,6 @@ CLI::Validator one_of(const std::string& name, const std::vector<std::string>& c
       "");
 }
 
-bool names(const OptionInfo& option, std::string_view word) {
-  return std::find(option.names.begin(), option.names.end(), word) != option.names.end();
-}
-
 // Whether CLI11 has to know the option: it may be in the line, also among letters, as in "-vn4".
 bool is_typed(const OptionInfo& option, const std::vector<std::string>& line) {
   const auto typed = [&](const std::string& word) {
@@ -79,7 +74,7 @@ bool is_typed(const OptionInfo& option, const std::vector<std::string>& line) {
 // "-n" at the end of the line: CLI11's message does not name the option.
 std::optional<std::string> without_value(const CommandTree& command, const std::string& last) {
   for (const OptionInfo& option : command.options)
-    if (!option.value_name.empty() && names(option, last))
+    if (!option.value_name.empty() && option.named(last))
       return fmt::format("{} needs a value ({})", last, option.value_name);
   return std::nullopt;
 }
@@ -90,7 +85,7 @@ CLI::Validator some_value(const std::string& name, const CommandTree& command) {
       [name, &command](const std::string& value) -> std::string {
         if (value.empty()) return name + " needs a value, not an empty one";
         for (const OptionInfo& option : command.options)
-          if (names(option, value.substr(0, value.find('='))))
+          if (option.named(value.substr(0, value.find('='))))
             return fmt::format("{} needs a value, not the option {}", name, value);
         return "";
       },
@@ -266,11 +261,8 @@ void Parser::takes_program(std::vector<std::string>& program, bool required) {
   info.rare = true;
 }
 
-void Parser::foreign(char letter, std::string_view name, std::string_view value,
-                     std::string_view help) {
-  const std::string spec = letter == 0 ? "" : fmt::format("-{},", letter);
-  describe(fmt::format("{}--{}", spec, name), std::string(value), std::string(help),
-           [](CLI::App&) {});
+void Parser::foreign(const std::string& spec, std::string_view value, std::string_view help) {
+  describe(spec, std::string(value), std::string(help), [](CLI::App&) {});
 }
 
 void Parser::takes_line(Rewrite read, std::vector<std::string>& program) {
@@ -280,39 +272,6 @@ void Parser::takes_line(Rewrite read, std::vector<std::string>& program) {
 }
 
 void Parser::footer(const std::string& text) { tree_.footer = text; }
-
-Error Parser::unknown(const std::string& word) const {
-  const std::string name = word.substr(0, word.find('='));
-  std::vector<std::string> known;
-  for (const OptionInfo& option : tree_.options)
-    for (const std::string& one : option.names)
-      if (one.starts_with("--")) known.push_back(one);
-  std::string hint = fmt::format("hpclaunch {} --help", tree_.name);
-  if (name == gone_.first)
-    return Error{ErrorKind::usage, fmt::format("there is no option {} any more", name),
-                 gone_.second};
-  const bool is_long = name.starts_with("--");  // one letter is as near to any other
-  if (const auto near = is_long ? nearest(name, known) : std::nullopt) hint = *near;
-  return Error{ErrorKind::usage, fmt::format("unknown option {}", name), hint};
-}
-
-// Options of other launchers before the program: "-np 4" would be -n with the value "p", and "-hosts" help.
-Status Parser::refuse_foreign(const std::vector<std::string>& line) const {
-  for (std::size_t at = 0; at < line.size() && line[at].starts_with('-') && line[at] != "--";
-       ++at) {
-    const std::string name = line[at].substr(0, line[at].find('='));
-    const auto own = std::ranges::find_if(
-        tree_.options, [&](const OptionInfo& option) { return names(option, name); });
-    const std::string next = at + 1 < line.size() ? line[at + 1] : "";
-    if (own != tree_.options.end()) {
-      if (name == "-m") break;
-      at += own->value_name.empty() || name != line[at] || !own->bare.empty() ? 0 : 1;
-    } else if (const std::string meant = job::meant_option(line[at], next); !meant.empty()) {
-      return Error{ErrorKind::usage, fmt::format("unknown option {}", name), meant};
-    }
-  }
-  return Done{};
-}
 
 Result<std::string> Parser::parse(std::vector<std::string> line) {
   CLI::App app("", tree_.name);
@@ -362,7 +321,7 @@ void Parser::keep_shared(const CLI::App& app) {
 
 bool Parser::needs_value(const std::string& word) const {
   return std::ranges::any_of(tree_.options, [&](const OptionInfo& option) {
-    return names(option, word) && !option.value_name.empty() && option.bare.empty();
+    return option.named(word) && !option.value_name.empty() && option.bare.empty();
   });
 }
 
@@ -383,7 +342,7 @@ std::vector<std::string> Parser::shared_words(std::string_view except) const {
 Status Parser::take_program(std::vector<std::string> rest) {
   const std::string first = rest.empty() ? "" : rest.front();
   const bool module = program_ != nullptr && first == "-m";
-  if (first.starts_with('-') && first != "-" && first != "--" && !module) return unknown(first);
+  if (first.starts_with('-') && first != "-" && first != "--" && !module) return unknown(rest);
   if (program_ == nullptr && !rest.empty())
     return Error{ErrorKind::usage, fmt::format("unexpected argument \"{}\"", first),
                  fmt::format("hpclaunch {} --help", tree_.name)};

@@ -2,15 +2,18 @@
 // What a command takes, declared once: the parser, --help, the manual page and the completions all read
 // it. CLI11 does the parsing and stays inside parser.cpp, because every file that includes it takes
 // several seconds to compile.
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "hpclaunch/grammar.h"
 #include "hpclaunch/paths.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/request.h"
@@ -43,6 +46,9 @@ struct OptionInfo {
 
   std::string value() const { return bare.empty() ? value_name : "[" + value_name + "]"; }
   bool positional() const { return names.empty(); }
+  bool named(std::string_view word) const {
+    return std::find(names.begin(), names.end(), word) != names.end();
+  }
 };
 
 /// One command with everything it takes.
@@ -53,6 +59,17 @@ struct CommandTree {
   std::string footer;
   bool brief_own = false;           ///< the brief help leaves out shared options
   std::vector<OptionInfo> options;  ///< in the order of declaration, --help first
+};
+
+/// The options of a command as a grammar, which has views into the tree.
+struct CommandGrammar {
+  explicit CommandGrammar(const CommandTree& command);
+  CommandGrammar(const CommandGrammar&) = delete;
+  CommandGrammar& operator=(const CommandGrammar&) = delete;
+
+  std::vector<std::string_view> names;
+  std::vector<Option> options;
+  Grammar grammar;
 };
 
 /// Declare first, then parse once, then ask. Values are written where the declaration said, so what was
@@ -115,7 +132,7 @@ class Parser {
   /// is `required`, it must.
   void takes_program(std::vector<std::string>& program, bool required = false);
   /// An option that takes_line reads.
-  void foreign(char letter, std::string_view name, std::string_view value, std::string_view help);
+  void foreign(const std::string& spec, std::string_view value, std::string_view help);
   /// The whole command line but -h and --help is read by `read`, which returns the options of this command in it, and
   /// the program behind "--".
   using Rewrite = std::function<Result<std::vector<std::string>>(const std::vector<std::string>&)>;
@@ -148,7 +165,8 @@ class Parser {
   void choice_of(const std::string& spec, const std::string& preset, const std::string& value_name,
                  const std::vector<std::string>& choices, const std::string& help,
                  const std::function<void(std::size_t)>& take);
-  Error unknown(const std::string& word) const;
+  std::string meant(std::span<const std::string> words) const;
+  Error unknown(std::span<const std::string> words) const;
   Status refuse_foreign(const std::vector<std::string>& line) const;
   Status take_program(std::vector<std::string> rest);
   void keep_shared(const CLI::App& app);

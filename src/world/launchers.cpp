@@ -287,12 +287,20 @@ void add_identities(const BatchJob& batch, LauncherTraits& traits) {
 
 Error unknown_launcher(const std::string& wanted, std::string_view who) {
   std::vector<std::string> names;
-  for (const Launcher& launcher : launchers()) names.emplace_back(launcher.name);
-  const auto near = nearest(wanted, names);
+  std::vector<std::string_view> meant;  // those whose program it is, or that are also called so
+  for (const Launcher& launcher : launchers()) {
+    names.emplace_back(launcher.name);
+    if (std::ranges::count(launcher.programs, wanted) +
+            std::ranges::count(launcher.recognition.name_parts, wanted) >
+        0)
+      meant.push_back(launcher.name);
+  }
+  const auto near = meant.size() == 1 ? std::string(meant.front()) : nearest(wanted, names);
   return Error{ErrorKind::usage, fmt::format("{}unknown launcher \"{}\"", who, wanted),
-               near ? "--launcher " + *near
-                    : fmt::format("--launcher with one of {}, or the path of an mpiexec",
-                                  fmt::join(names, ", "))};
+               meant.size() > 1 ? fmt::format("--launcher \"$(command -v {})\"", wanted)
+               : near           ? "--launcher " + *near
+                      : fmt::format("--launcher with one of {}, or the path of an mpiexec",
+                                    fmt::join(names, ", "))};
 }
 
 Result<ChosenLauncher> choose_launcher(const Request& request, const World& world, const Site& site,

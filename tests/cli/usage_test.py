@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 
 import support
 from support import COMMANDS, LAUNCHING, Test, hpclaunch
@@ -105,6 +106,41 @@ class Suggestions(Test):
         self.refused(2, "topo", "--jsno", says=["hpclaunch: try: --json"])
         for unlike in ("--zzzzzzzzzz", "-y"):
             self.refused(2, "plan", unlike, says=["hpclaunch: try: hpclaunch plan --help"])
+
+    # The command, what other programs call it, what to type instead.
+    FOREIGN = (
+        ("run", "--launcher srun", "--launcher slurm"), ("run", "--launcher prterun", "--launcher prrte"), ("run", "--launcher mpich", "--launcher hydra"),
+        ("run", "--launcher mpirun", '--launcher "$(command -v mpirun)"'),
+        # srun and sbatch
+        ("run", "--gpus 8", "-n 8"), ("run", "-G 4", "-n 4"), ("run", "--ntasks=8", "-n 8"), ("run", "--ntasks-per-node 2", "--ppn 2"), ("run", "--gres=gpu:a100:2", "--ppn 2"),
+        ("run", "--gpus-per-task=a100:1", "--devices-per-rank 1"), ("run", "-c 1", "--cpus-per-rank 1"), ("run", "--ntasks-per-gpu 1", "--ranks-per-device 1"),
+        ("run", "--mem 4G", "--launcher-arg=--mem=4G"), ("run", "--kill-on-bad-exit=1", "--launcher-arg=--kill-on-bad-exit=1"), ("run", "--mpi pmix", "--launcher-arg=--mpi=pmix"),
+        ("run", "-p debug", "hpclaunch submit --queue debug"), ("run", "--container-image x.sif", "--container x.sif"), ("run", "--exclusive", "--launcher-arg=--exclusive"),
+        ("submit", "-p debug", "--queue debug"), ("submit", "--partition=debug", "--queue debug"), ("submit", "--job-name train", "--name train"), ("submit", "-J train", "--name train"),
+        ("submit", "--walltime 01:00:00", "--time 01:00:00"), ("submit", "--walltime=3600", "--time 3600s"), ("submit", "-W 1:30", "--time 1:30:00"),
+        ("submit", "--time-limit 30", "--time 30m"), ("submit", "--qos debug", "--queue debug"), ("submit", "--gpus-per-node=a100:4", "--gpus 4"), ("submit", "--gres=gpu:4", "--gpus 4"),
+        ("submit", "-o out.txt", "--output out.txt"), ("submit", "-C gpu", "--constraint gpu"), ("submit", "--project p1", "--account p1"), ("submit", "--requeue", "--batch=--requeue"),
+        ("submit", "--mem-per-cpu 2G", "--batch=--mem-per-cpu=2G"), ("submit", "-l select=2", "--batch='-l select=2'"), ("script", "--mail-user a@b.c", "--mail a@b.c"),
+        # flux, mpirun, torchrun, accelerate, deepspeed, apptainer
+        ("run", "--tasks-per-node=2", "--ppn 2"), ("run", "--label-io", "--label"), ("run", "--cores-per-task 1", "--cpus-per-rank 1"),
+        ("run", "-np 4", "-n 4"), ("run", "-perhost 2", "--ppn 2"), ("run", "--mca btl tcp", "--launcher-arg=--mca --launcher-arg=btl --launcher-arg=tcp"), ("run", "--tag-output", "--label"),
+        ("run", "--allow-run-as-root", "--launcher-arg=--allow-run-as-root"), ("run", "-wdir /tmp", "cd /tmp && hpclaunch run"), ("run", "--report-bindings", "--launcher-arg=--report-bindings"),
+        ("run", "--nproc_per_node=2", "--ppn 2"), ("run", "--nnodes 1", "-N 1"), ("run", "--standalone", "-N 1"), ("run", "--rdzv_backend=c10d", "hpclaunch torchrun [OPTIONS] SCRIPT"),
+        ("run", "--num_processes 2", "-n 2"), ("run", "--num_machines 1", "-N 1"), ("run", "--main_process_port 29500", "--master-port 29500"), ("run", "--num_gpus 2", "--ppn 2"),
+        ("run", "--image x.sif", "--container x.sif"), ("run", "-B /tmp", "--container-bind /tmp"), ("run", "--bind /tmp:/data", "--container-bind /tmp:/data"),
+    )
+
+    def test_options_of_other_programs(self):
+        refused = "unknown option", "unexpected", "needs a value", "must be", "invalid value"
+        for command, typed, meant in self.FOREIGN:
+            with self.subTest((command, typed)):
+                done = hpclaunch(command, *typed.split(), "--", "/bin/true")
+                self.assertIn("hpclaunch: try: %s\n" % meant, done.err)
+                if not meant.startswith("-") or "$" in meant:
+                    continue
+                again = hpclaunch(command, *shlex.split(meant), *(() if command == "script" else ("--dry-run",)), "--", "/bin/true")
+                for text in refused:
+                    self.assertNotIn(text, again.err)
 
     def test_spellings_of_values(self):
         plans = [self.ok(hpclaunch("plan", "--oversubscribe", "--master-port=23458", *words)).out
