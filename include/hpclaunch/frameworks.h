@@ -1,16 +1,24 @@
 #pragma once
 // What other programs call things: options of launchers, and variables that frameworks and libfabric read.
+#include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "hpclaunch/grammar.h"
 #include "hpclaunch/plan.h"
 
 namespace hpclaunch::job {
 
-/// What an option of another launcher is here, for an error: "--ppn 8" for "--nproc-per-node=8", or for that word and
-/// `next`. "" for an option that is not known.
-std::string meant_option(const std::string& word, const std::string& next);
+/// What an option of another program is here, for an error: "--ppn 8" for {"--nproc-per-node", "8", ...}. `has`: does the
+/// command take this option? "" for an option that is not known.
+std::string meant_option(std::span<const std::string> words,
+                         const std::function<bool(std::string_view)>& has);
+
+/// The options of another program, profiles/programs/grammars.json.
+Grammars program_grammar(std::string_view name);
 
 /// What a framework of profiles/programs/frameworks.json reads, as label and text; empty for another name.
 std::vector<std::pair<std::string, std::string>> framework_facts(const std::string& name,

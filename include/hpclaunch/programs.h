@@ -19,12 +19,12 @@ void fields(Option& row, auto&& field) {
   field("key", row.key);
 }
 
-/// Rows of profiles/programs/grammars.json.
+/// Rows of profiles/programs/grammars.json, and parts of others.
 void fields(Grammar& row, auto&& field) {
   constexpr std::string_view kSyntaxes[] = {"getopt", "words", "argparse"};
   constexpr std::string_view kTakes[] = {"nothing", "joined", "value", "pair"};
-  field("name", row.name, Field::unique);
-  field("syntax", row.syntax, kSyntaxes, Field::required);
+  field("name", row.name);
+  field("syntax", row.syntax, kSyntaxes);
   field("abbreviates", row.abbreviates);
   field("unknown", row.unknown, kTakes);
   field("family", row.family);
@@ -40,15 +40,13 @@ std::span<const Grammar> rows<Grammar>();
 /// Of "srun", "mpiexec", "sbatch", ...; empty: the options of that program are not known.
 Grammars grammars_of(std::string_view program);
 
-/// A program that starts processes of its own: torchrun, srun, vllm serve.
+/// A program that starts processes of its own: torchrun, srun, vllm serve. `name` is its grammar's.
 struct StartingProgram {
   std::string_view name;
   Words programs, modules;
   std::span<const NamedWords> words;  ///< by program: the second word that makes it one
   enum class Starts { ranks, agent } starts = Starts::ranks;
   std::string_view interpreter;  ///< of the program behind its options
-  Words flags, two_words, module_flags, program_flags;
-  Words ranks, ranks_per_node, nodes, settings;
   Words agent_env, agent_masks, agent_args, agent_first, agent_others;
 };
 void fields(StartingProgram& row, auto&& field) {
@@ -59,14 +57,6 @@ void fields(StartingProgram& row, auto&& field) {
   field("words", row.words);
   field("starts", row.starts, kStarts, Field::required);
   field("interpreter", row.interpreter);
-  field("flags", row.flags);
-  field("two_words", row.two_words);
-  field("module_flags", row.module_flags);
-  field("program_flags", row.program_flags);
-  field("ranks", row.ranks);
-  field("ranks_per_node", row.ranks_per_node);
-  field("nodes", row.nodes);
-  field("settings", row.settings);
   field("agent_env", row.agent_env);
   field("agent_masks", row.agent_masks);
   field("agent_args", row.agent_args);
@@ -76,14 +66,18 @@ void fields(StartingProgram& row, auto&& field) {
 template <>
 std::span<const StartingProgram> rows<StartingProgram>();
 
-/// Options of other launchers, and what to type instead.
+/// Options of other launchers and batch systems, and what to type instead.
 struct ForeignOptions {
   Words names;
   std::string_view meant;
+  /// How the value is meant: "a100:4" counts 4; a number is minutes or seconds, "1:30" minutes or hours.
+  enum class Value { text, count, minutes, hours, seconds } value = Value::text;
 };
 void fields(ForeignOptions& row, auto&& field) {
+  constexpr std::string_view kValues[] = {"text", "count", "minutes", "hours", "seconds"};
   field("names", row.names, Field::required);
   field("meant", row.meant, Field::required);
+  field("value", row.value, kValues);
 }
 template <>
 std::span<const ForeignOptions> rows<ForeignOptions>();
@@ -104,28 +98,27 @@ std::span<const MpiNames> rows<MpiNames>();
 
 /// Programs that exec another one: env, python, nsys.
 struct Wrapper {
-  Words programs, words, values, two_words, flags;
-  std::string_view module, text;
+  Words programs, words;
   int skip = 0;
   bool assignments = false;
+  bool interprets = false;  ///< what follows the options is a script
   Words wrapping_modules;
+  Grammar grammar;
 };
 void fields(Wrapper& row, auto&& field) {
   field("programs", row.programs);
   field("words", row.words);
-  field("values", row.values);
-  field("two_words", row.two_words);
-  field("flags", row.flags);
-  field("module", row.module);
-  field("text", row.text);
   field("skip", row.skip);
   field("assignments", row.assignments);
+  field("interprets", row.interprets);
   field("wrapping_modules", row.wrapping_modules);
+  field("grammar", row.grammar);
 }
 template <>
 std::span<const Wrapper> rows<Wrapper>();
 /// nullptr: it is none. Container engines are.
 const Wrapper* find_wrapper(std::string_view program);
+Grammars grammars_of(const Wrapper& row);
 
 /// A container engine. "{}" stands for a value, "{from}" and "{to}" for a bind's.
 struct ContainerEngine {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "hpclaunch/frameworks.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::cli {
@@ -260,6 +261,15 @@ std::vector<Diagnostic> compare_torchrun(const TorchrunLine& line, const Prepare
   return found;
 }
 
+// "-r,--redirects"
+static std::string spec_of(const TorchrunOption& option) {
+  const auto known =
+      options_named(job::program_grammar("torchrun"), fmt::format("--{}", option.name));
+  std::vector<std::string_view> names;
+  for (const Option& one : known) names.assign(one.names.rbegin(), one.names.rend());
+  return joined(names, ",");
+}
+
 Runner declare_torchrun(Parser& parser) {
   struct State {
     RunArgs args;
@@ -270,7 +280,7 @@ Runner declare_torchrun(Parser& parser) {
   auto state = std::make_shared<State>();
   for (const TorchrunOption& one : torchrun_options()) {
     parser.group("torchrun", false, one.how != TorchrunOption::How::common);
-    if (!one.what.empty()) parser.foreign(one.letter, one.name, one.value, one.what);
+    if (!one.what.empty()) parser.foreign(spec_of(one), one.value, one.what);
   }
   parser.brief_own();
   declare_run_options(parser, state->args);

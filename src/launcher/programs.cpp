@@ -46,6 +46,8 @@ const Wrapper* find_wrapper(std::string_view name) {
   return engine == nullptr ? nullptr : &engine->line;
 }
 
+Grammars grammars_of(const Wrapper& row) { return {&row.grammar}; }
+
 bool is_python(std::string_view program) {
   const std::string_view name = program.substr(program.rfind('/') + 1);
   return name.starts_with("python") || name.starts_with("pypy");

@@ -21,7 +21,9 @@ std::string base_name(const std::string& word) {
 class Finder {
  public:
   Finder(const std::vector<Text>& words, std::string_view text, std::size_t first)
-      : words_(words), text_(text), first_(first) {}
+      : words_(words), text_(text), first_(first) {
+    for (const Text& word : words) texts_.push_back(word.text());
+  }
 
   std::vector<Launch> find() {
     std::size_t at = 0;
@@ -74,69 +76,41 @@ class Finder {
     one.span = words_[at].span;
     const std::size_t begin = at++;
     if (!words_of(row.words, name).empty()) ++at;
-    at = options(one, at,
-                 [&](const std::string& option, bool) { return flag_or_words(row, option); });
+    at = options(one, at, grammars_of(row.name)).rest;
     return add(std::move(one), begin, at);
   }
 
-  // The number of words behind an option.
-  static int flag_or_words(const StartingProgram& row, const std::string& option) {
-    const std::string bare = option.substr(option.find_first_not_of('-'));
-    if (has_word(row.flags, bare)) return 0;
-    return has_word(row.two_words, bare) ? 2 : 1;
+  // As lint has it: the value as a text with its place.
+  Option found(const GivenOption& given) const {
+    Option option{.name = given.name, .value = {}, .has_value = given.has_value, .span = {}};
+    option.span = words_[given.first].span;
+    if (!given.has_value) return option;
+    const Text& word = words_[given.value_word];
+    const std::size_t skip = given.value_at;
+    option.value = word;
+    option.value.value.text = given.value;
+    if (skip > 0) {
+      if (word.direct && word.span.end - word.span.begin == word.text().size())
+        option.value.span.begin += static_cast<std::uint32_t>(skip);
+      else
+        option.value.direct = false;
+      if (!word.value.known() && word.text().find(kUnknownPart) < skip)
+        option.value.value = unknown_value();
+      if (!word.value.known() && given.value.find(kUnknownPart) == std::string::npos)
+        option.value.value.kind = Value::Kind::known;
+    }
+    for (std::size_t i = given.value_word + 1; i < given.end; ++i) {  // -genv NAME VALUE
+      if (!words_[i].value.known()) option.value.value.kind = Value::Kind::unknown;
+      option.value.span.end = std::max(option.value.span.end, words_[i].span.end);
+      option.value.direct = false;
+    }
+    return option;
   }
 
-  template <class Words>
-  std::size_t options(Launch& one, std::size_t at, Words words_behind) {
-    while (at < words_.size()) {
-      const Text& word = words_[at];
-      const std::string& text = word.text();
-      if (text == "--") return at + 1;
-      if (text.size() < 2 || text.front() != '-' ||
-          text.find_first_not_of('-') == std::string::npos)
-        return at;
-      ++at;
-      const std::size_t equals = text.find('=');
-      const bool joined = equals != std::string::npos;
-      // -n4; torchrun's and mpiexec's words with one dash are options as a whole.
-      const bool glued =
-          !joined && text[1] != '-' && text.size() > 2 && text[2] >= '0' && text[2] <= '9';
-      Option option;
-      option.name = joined ? text.substr(0, equals) : glued ? text.substr(0, 2) : text;
-      option.span = word.span;
-      if (joined || glued) {
-        option.has_value = true;
-        option.value = word;
-        const std::size_t skip = joined ? equals + 1 : 2;
-        option.value.value.text = text.substr(skip);
-        if (word.direct && word.span.end - word.span.begin == text.size())
-          option.value.span.begin += static_cast<std::uint32_t>(skip);
-        else
-          option.value.direct = false;
-        if (option.value.value.known() == false && text.find(kUnknownPart) < skip)
-          option.value.value = unknown_value();
-        if (!option.value.value.known() &&
-            option.value.value.text.find(kUnknownPart) == std::string::npos)
-          option.value.value.kind = Value::Kind::known;
-      } else {
-        const int count = words_behind(option.name, false);
-        if (count > 0 && at < words_.size()) {
-          option.has_value = true;
-          option.value = words_[at++];
-          // -genv NAME VALUE, and NAME=VALUE of others
-          if (count == 2 && at < words_.size() &&
-              option.value.text().find('=') == std::string::npos) {
-            option.value.value.text += "=" + words_[at].text();
-            if (!words_[at].value.known()) option.value.value.kind = Value::Kind::unknown;
-            option.value.span.end = std::max(option.value.span.end, words_[at].span.end);
-            option.value.direct = false;
-            ++at;
-          }
-        }
-      }
-      one.options.push_back(std::move(option));
-    }
-    return at;
+  OptionLine options(Launch& one, std::size_t at, const Grammars& grammars) const {
+    OptionLine line = read_options(grammars, texts_, at);
+    for (const GivenOption& given : line.options) one.options.push_back(found(given));
+    return line;
   }
 
   std::size_t container(std::size_t at, const ContainerEngine& engine) {
@@ -146,15 +120,12 @@ class Finder {
     one.engine = &engine;
     one.program = base_name(words_[at].text());
     one.span = words_[at].span;
-    const std::size_t begin = at++;
-    const auto words_behind = [&](const std::string& option, bool) {
-      const std::string bare = option.substr(option.find_first_not_of('-'));
-      return has_word(line.two_words, bare) ? 2 : has_word(line.values, bare) ? 1 : 0;
-    };
-    at = options(one, at, words_behind);
+    const std::size_t begin = at;
+    const Grammars grammars = grammars_of(line);
+    at = options(one, at + 1, grammars).rest;
     if (!line.words.empty()) {
       if (at >= words_.size() || !has_word(line.words, words_[at].text())) return words_.size();
-      at = options(one, at + 1, words_behind);
+      at = options(one, at + 1, grammars).rest;
     }
     at += static_cast<std::size_t>(line.skip);  // the image
     if (at < words_.size() && words_[at].text() == "--") ++at;
@@ -171,20 +142,14 @@ class Finder {
   }
 
   std::size_t behind_wrapper(const Wrapper& row, std::size_t at) {
-    ++at;
-    while (at < words_.size() && words_[at].text().size() > 1 && words_[at].text().front() == '-') {
-      const std::string& text = words_[at].text();
-      const std::string bare = text.substr(std::min(text.find_first_not_of('-'), text.size()));
-      ++at;
-      if (text == "--") break;
-      const bool is_text = !row.text.empty() && text[1] != '-' && bare.ends_with(row.text);
-      if (is_text) return shell_text(at);
-      const bool takes = has_word(row.values, bare) && text.find('=') == std::string::npos;
-      if (takes) ++at;
-    }
-    if (!row.module.empty() || !row.text.empty())
-      return words_.size();  // a script: what it starts is not said here
-    return std::min(at + static_cast<std::size_t>(row.skip), words_.size());
+    const bool second = !row.words.empty();
+    if (second && (at + 1 == words_.size() || !has_word(row.words, words_[at + 1].text())))
+      return words_.size();
+    const OptionLine line = read_options(grammars_of(row), texts_, at + (second ? 2 : 1));
+    for (const GivenOption& one : line.options)
+      if (one.is(Decides::text)) return shell_text(one.has_value ? one.value_word : words_.size());
+    if (row.interprets) return words_.size();  // a script: what it starts is not said here
+    return std::min(line.rest + static_cast<std::size_t>(row.skip), words_.size());
   }
 
   // bash -c 'TEXT': the first launch in it, as if its words stood here.
@@ -219,6 +184,7 @@ class Finder {
   }
 
   const std::vector<Text>& words_;
+  std::vector<std::string> texts_;
   std::string_view text_;
   std::size_t first_;
   std::vector<Launch> found_;

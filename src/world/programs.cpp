@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "hpclaunch/frameworks.h"
 #include "hpclaunch/launcher.h"
@@ -27,53 +28,6 @@ std::string installed_name(const std::string& word) {
   return name.substr(0, name.find_last_not_of("0123456789.-") + 1);
 }
 
-// "-n" is n, "--nnodes=2" is nnodes and 2.
-struct Option {
-  std::string name;
-  std::optional<std::string> value;
-};
-
-std::optional<Option> option_of(const std::string& word) {
-  if (word.size() < 2 || word.front() != '-' || word == "--") return std::nullopt;
-  const std::size_t begin = word.find_first_not_of('-');
-  const std::size_t equals = word.find('=');
-  if (begin == std::string::npos) return std::nullopt;
-  Option option{word.substr(begin, equals == std::string::npos ? equals : equals - begin), {}};
-  if (equals != std::string::npos) option.value = word.substr(equals + 1);
-  const bool glued = begin == 1 && word.size() > 2 && word[2] >= '0' && word[2] <= '9';
-  if (glued) option = {word.substr(1, 1), word.substr(2)};
-  return option;
-}
-
-// One word of options: "-um": u is a flag, m takes the next word; "-oL": o takes L.
-struct OptionWord {
-  std::string name;   // of the option that may take a value
-  std::string value;  // in the same word
-  bool known = false;
-  std::size_t takes = 0;  // words behind it
-};
-
-OptionWord read_options(const Wrapper& row, const std::string& word, const Option& option) {
-  OptionWord read{option.name, option.value.value_or("")};
-  const auto is_flag = [&](const std::string& name) { return has_word(row.flags, name); };
-  const bool two = has_word(row.two_words, read.name);
-  const bool letters = word[1] != '-' && !option.value && !two &&
-                       !has_word(row.values, read.name) && !is_flag(read.name) &&
-                       !parse_natural(read.name);
-  if (letters) {
-    std::size_t letter = 1;
-    while (letter + 1 < word.size() && is_flag(word.substr(letter, 1))) ++letter;
-    read.name = word.substr(letter, 1);
-    read.value = word.substr(letter + 1);
-  }
-  const bool takes = has_word(row.values, read.name);
-  if (takes && read.value.empty() && !option.value) read.takes = 1;
-  if (two) read.takes = 2;
-  const bool flag = is_flag(read.name) && read.value.empty();
-  read.known = takes || two || flag || option.value || parse_natural(read.name);
-  return read;
-}
-
 // What a program that execs another one says of it: where its words begin, the module of `python -m`, the text of
 // `sh -c`.
 struct Wrapped {
@@ -83,19 +37,19 @@ struct Wrapped {
   std::string text;
 };
 
-Wrapped past_wrapper(const Wrapper& row, const Command& command, std::size_t at) {
+Wrapped past_wrapper(const Wrapper& row, const Command& command, std::size_t program) {
   Wrapped found;
-  while (at < command.size() && found.module.empty() && found.text.empty()) {
-    const std::optional<Option> option = option_of(command[at]);
-    if (!option) break;
-    const OptionWord read = read_options(row, command[at], *option);
-    if (!read.known) return {command.size(), "", ""};
-    const bool next = read.takes > 0 && at + 1 < command.size();
-    const std::string value = next ? command[at + 1] : read.value;
-    if (!row.module.empty() && row.module == read.name) found.module = value;
-    if (!row.text.empty() && row.text == read.name) found.text = value;
-    at += 1 + read.takes;
+  const OptionLine line =
+      read_options(grammars_of(row), command, program + (row.words.empty() ? 1 : 2));
+  for (const GivenOption& one : line.options) {
+    const std::string& word = command[one.first];
+    const bool number = word[1] >= '0' && word[1] <= '9';  // nice -10
+    if (!one.known && !number && word.find('=') == std::string::npos)
+      return {command.size(), "", ""};
+    if (one.is(Decides::module)) found.module = one.value;
+    if (one.is(Decides::text)) found.text = one.value;
   }
+  std::size_t at = line.rest;
   const auto is_own = [&] {
     return command[at] == "--" || (row.assignments && command[at].find('=') != std::string::npos);
   };
@@ -151,15 +105,14 @@ std::optional<Found> find_program(const Command& command) {
     if (known) return std::nullopt;
     const Wrapper* wrapper = find_wrapper(name);
     if (wrapper == nullptr) return std::nullopt;
-    const bool second = !wrapper->words.empty();
-    if (second && !has_word(wrapper->words, next)) return std::nullopt;
+    if (!wrapper->words.empty() && !has_word(wrapper->words, next)) return std::nullopt;
     const std::size_t begin = at;
     interpreter = command.size();
-    if (!wrapper->module.empty()) {
+    if (is_python(name)) {
       python = command[at];
       interpreter = at;
     }
-    const Wrapped wrapped = past_wrapper(*wrapper, command, at + (second ? 2 : 1));
+    const Wrapped wrapped = past_wrapper(*wrapper, command, at);
     at = wrapped.at;
     if (!wrapped.text.empty()) {
       for (const Command& inner : commands_in(wrapped.text))
@@ -184,29 +137,12 @@ std::string typed_words(const Command& words) {
   return line;
 }
 
-// Gives `use` each option of the launcher and its value, which may be the next word. Returns where the program's words
-// begin.
-template <class Use>
-std::size_t each_option(const Found& found, Use use) {
-  const StartingProgram& row = *found.row;
-  const Command& command = found.command;
-  std::size_t at = found.args;
-  while (at < command.size()) {
-    const std::optional<Option> option = option_of(command[at]);
-    if (!option) break;
-    const std::string& name = option->name;
-    use(name, option->value.value_or(at + 1 < command.size() ? command[at + 1] : ""));
-    const bool flag =
-        has_word(row.module_flags, name) || has_word(row.flags, name) || option->value;
-    at += flag ? 1 : has_word(row.two_words, name) ? 3 : 2;
-  }
-  return std::min(at + (at < command.size() && command[at] == "--" ? 1 : 0), command.size());
+OptionLine options_in(const Found& found) {
+  return read_options(grammars_of(found.row->name), found.command, found.args);
 }
 
-constexpr std::pair<Words StartingProgram::*, const char*> kCounts[] = {
-    {&StartingProgram::nodes, "-N"},
-    {&StartingProgram::ranks, "-n"},
-    {&StartingProgram::ranks_per_node, "--ppn"}};
+constexpr std::pair<Decides, const char*> kCounts[] = {
+    {Decides::nodes, "-N"}, {Decides::ranks, "-n"}, {Decides::per_node, "--ppn"}};
 
 // "hpclaunch run -N 2 --ppn 8 -- python train.py"
 std::string meant(const Found& found) {
@@ -217,13 +153,16 @@ std::string meant(const Found& found) {
   std::string line = "hpclaunch run";
   bool module = false;
   bool is_program = row.interpreter.empty();
-  const std::size_t at = each_option(found, [&](const auto& name, const auto& value) {
-    module = module || has_word(row.module_flags, name);
-    is_program = is_program || has_word(row.program_flags, name);
-    for (const auto& [key, ours] : kCounts)
-      if (has_word(row.*key, name) && parse_natural(value).value_or(0) > 0)
-        line += fmt::format(" {} {}", ours, value);
-  });
+  const OptionLine typed = options_in(found);
+  std::size_t at = typed.rest;
+  for (const GivenOption& one : typed.options) {
+    module = module || one.is(Decides::module);
+    if (one.is(Decides::module) && one.has_value) at = one.value_word;
+    is_program = is_program || one.is(Decides::program);
+    for (const auto& [decides, ours] : kCounts)
+      if (one.is(decides) && parse_natural(one.value).value_or(0) > 0)
+        line += fmt::format(" {} {}", ours, one.value);
+  }
   if (at == command.size()) return line + " -- PROGRAM";
   Command words(command.begin(), command.begin() + static_cast<std::ptrdiff_t>(found.begin));
   if (!is_program) words.push_back(found.python);
@@ -235,15 +174,69 @@ std::string meant(const Found& found) {
 // Its option for the number of nodes agrees: "4", "2:4", or text that only the job's shell knows; or a file may.
 bool knows_nodes(const Found& found, int nodes) {
   bool knows = false;
-  each_option(found, [&](const auto& name, const auto& value) {
-    knows = knows || has_word(found.row->settings, name);
-    if (!has_word(found.row->nodes, name)) return;
-    const std::size_t colon = value.find(':');
-    const auto low = parse_natural(value.substr(0, colon));
-    const auto high = colon == value.npos ? low : parse_natural(value.substr(colon + 1));
+  for (const GivenOption& one : options_in(found).options) {
+    knows = knows || one.is(Decides::settings);
+    if (!one.is(Decides::nodes)) continue;
+    const std::size_t colon = one.value.find(':');
+    const auto low = parse_natural(one.value.substr(0, colon));
+    const auto high = colon == one.value.npos ? low : parse_natural(one.value.substr(colon + 1));
     knows = !low || !high || (*low <= nodes && nodes <= *high);
-  });
+  }
   return knows;
+}
+
+// A value as hpclaunch reads it: "gpu:a100:4" is 4, Slurm's "30" are 30m; "" where it has none.
+std::string value_of(const ForeignOptions& row, const std::string& value) {
+  using enum ForeignOptions::Value;
+  const auto colons = std::ranges::count(value, ':');
+  const bool natural = parse_natural(value).has_value();
+  if (row.value == count) {
+    const std::string last = value.substr(value.find_last_of(":=") + 1);
+    return parse_natural(last) ? last : "N";
+  }
+  if (row.value == minutes && colons == 1) return "0:" + value;
+  if (row.value == hours && colons == 1) return value + ":00";
+  if (natural && (row.value == minutes || row.value == hours)) return value + "m";
+  if (natural && row.value == seconds) return value + "s";
+  return value;
+}
+
+// Options that take other programs' options, and whose.
+struct Passed {
+  std::string_view ours;
+  std::array<const char*, 3> programs;
+};
+constexpr Passed kPassed[] = {{"--batch", {"sbatch", "qsub of pbs", "flux batch"}},
+                              {"--launcher-arg", {"srun", "mpiexec", "flux run"}}};
+
+// "--launcher-arg=--mem=4G" of "--mem 4G": an option of `grammar` as words of ours.
+std::string passed_on(std::string_view ours, const Grammars& grammars,
+                      std::span<const std::string> words) {
+  const OptionLine line = read_options(grammars, words);
+  const GivenOption& one = line.options.front();
+  const bool separate = one.has_value && one.value_word > 0;
+  if (separate && one.name.starts_with("--") && one.option.takes == Takes::value)
+    return fmt::format("{}={}", ours, quote_sh(one.name + "=" + one.value));
+  if (ours == kPassed[0].ours)  // a directive is one word
+    return fmt::format("{}={}", ours, quote_sh(joined(words.first(one.end), " ")));
+  std::string text;
+  for (std::size_t i = 0; i < one.end; ++i)
+    text += fmt::format("{}{}={}", i > 0 ? " " : "", ours, quote_sh(words[i]));
+  return text;
+}
+
+// The grammar of a program for `ours` that has the option, by its whole name.
+Grammars grammar_with(std::string_view ours, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  for (const Passed& one : kPassed)
+    for (const char* program : one.programs) {
+      const Grammars grammars = grammars_of(program);
+      const std::vector<Option> named = options_named(grammars, name);
+      const bool whole = grammars.front()->syntax == Syntax::words ||
+                         (!named.empty() && std::ranges::count(named.front().names, name) > 0);
+      if (named.size() == 1 && whole && ours == one.ours) return grammars;
+    }
+  return {};
 }
 
 }  // namespace
@@ -252,35 +245,47 @@ Command behind_wrappers(const Command& command) {
   std::size_t at = 0;
   while (at < command.size()) {
     const Wrapper* wrapper = find_wrapper(installed_name(command[at]));
-    const bool runs_here = wrapper != nullptr && wrapper->module.empty() &&
-                           wrapper->words.empty() && wrapper->text.empty();
-    if (!runs_here) break;
-    at = past_wrapper(*wrapper, command, at + 1).at;
+    if (wrapper == nullptr || !wrapper->words.empty() || wrapper->interprets) break;
+    at = past_wrapper(*wrapper, command, at).at;
   }
   return {command.begin() + static_cast<std::ptrdiff_t>(at), command.end()};
 }
 
-std::string meant_option(const std::string& word, const std::string& next) {
+Grammars program_grammar(std::string_view name) { return grammars_of(name); }
+
+std::string meant_option(std::span<const std::string> words,
+                         const std::function<bool(std::string_view)>& has) {
+  const std::string& word = words.front();
   const std::size_t begin = word.find_first_not_of('-');
   if (word.empty() || begin == 0 || begin == std::string::npos) return "";
   const std::size_t equals = word.find('=');
-  const std::string value = equals == std::string::npos ? next : word.substr(equals + 1);
-  const auto is =
-      [&, name = replaced(word.substr(begin, equals - begin), {{'_', "-"}})](std::string_view one) {
-        return replaced(one, {{'_', "-"}}) == name;
-      };
-  for (const StartingProgram& row : rows<StartingProgram>())
-    for (const auto& [key, ours] : kCounts)
-      if (std::ranges::any_of(row.*key, is))
-        return fmt::format("{} {}", ours, parse_natural(value) ? value : "N");
-  for (const ForeignOptions& row : rows<ForeignOptions>())
-    if (std::ranges::any_of(row.names, is)) {
-      std::string meant(row.meant);
-      if (const std::size_t at = meant.find("{}"); at != std::string::npos)
-        return meant.replace(at, 2, word);
-      const bool alone = meant.starts_with('-') && meant.find(' ') == std::string::npos;
-      return alone && !value.empty() ? meant + typed_words({value}) : meant;
-    }
+  const std::string name = replaced(word.substr(begin, equals - begin), {{'_', "-"}});
+  const bool follows = words.size() > 1 && !words[1].starts_with('-');
+  const std::string value = equals != std::string::npos ? word.substr(equals + 1)
+                            : follows                   ? words[1]
+                                                        : "";
+  for (const ForeignOptions& row : rows<ForeignOptions>()) {
+    const std::string_view ours = row.meant.substr(0, row.meant.find_first_of("= "));
+    if (!has_word(row.names, name) || (ours.starts_with('-') && !has(ours))) continue;
+    std::string meant(row.meant);
+    if (meant.ends_with("={}")) return passed_on(ours, grammar_with(ours, word), words);
+    const std::string own = value_of(row, value);
+    const std::string shown = own.empty() ? "" : typed_words({own});  // with a blank in front
+    if (const std::size_t at = meant.find("{}"); at != std::string::npos)
+      return meant.replace(at, 2, own.empty() ? "VALUE" : shown.substr(1));
+    return meant.find(' ') == std::string::npos ? meant + shown : meant;
+  }
+  for (const auto& [decides, ours] : kCounts)
+    for (const StartingProgram& row : rows<StartingProgram>())
+      for (const Option& one : options_of(grammars_of(row.name)))
+        if (one.decides == decides && has(ours) &&
+            std::ranges::any_of(one.names, [&](std::string_view other) {
+              return other.substr(std::min(other.find_first_not_of('-'), other.size())) == name;
+            }))
+          return fmt::format("{} {}", ours, parse_natural(value) ? value : "N");
+  for (const Passed& one : kPassed)
+    if (const Grammars grammars = grammar_with(one.ours, word); has(one.ours) && !grammars.empty())
+      return passed_on(one.ours, grammars, words);
   return "";
 }
 
