@@ -9,6 +9,51 @@
 #include "hpclaunch/diagnostic.h"
 #include "hpclaunch/env.h"
 #include "hpclaunch/result.h"
+#include "hpclaunch/rows.h"
+
+namespace hpclaunch {
+
+/// The page of a rule: profiles/lint/rules.json.
+struct LintRule {
+  std::string_view code;
+  Severity severity = Severity::warning;
+  std::string_view title;
+  std::string_view why;
+  std::string_view fix;
+  std::string_view source;
+};
+void fields(LintRule& row, auto&& field) {
+  constexpr std::string_view kSeverities[] = {"note", "warning", "error"};
+  field("code", row.code, Field::unique);
+  field("severity", row.severity, kSeverities, Field::required);
+  field("title", row.title, Field::required);
+  field("why", row.why, Field::required);
+  field("fix", row.fix);
+  field("source", row.source);
+}
+/// Ascending code.
+template <>
+std::span<const LintRule> rows<LintRule>();
+
+/// What sites have taken out of service: the value of an option of a directive, or a module.
+struct RetiredName {
+  Words options;
+  bool module = false;
+  std::string_view name;
+  std::string_view what;
+  std::string_view now;
+};
+void fields(RetiredName& row, auto&& field) {
+  field("options", row.options);
+  field("module", row.module);
+  field("name", row.name, Field::unique);
+  field("what", row.what, Field::required);
+  field("now", row.now, Field::required);
+}
+template <>
+std::span<const RetiredName> rows<RetiredName>();
+
+}  // namespace hpclaunch
 
 namespace hpclaunch::lint {
 
@@ -29,18 +74,7 @@ struct Finding {
   bool distinct = false;         ///< not the same as another one of its code at the same place
 };
 
-/// The page of a rule.
-struct Rule {
-  std::string code;
-  Severity severity = Severity::warning;
-  std::string title;
-  std::string why;
-  std::string fix;
-  std::string source;
-};
-
-/// Ascending code.
-const std::vector<Rule>& rules();
+using Rule = LintRule;
 const Rule* find_rule(std::string_view code);  ///< nullptr: there is none
 
 /// Findings in the order of the text.

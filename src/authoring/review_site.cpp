@@ -179,7 +179,7 @@ std::string correction(std::string_view text, const Scheduler* system) {
       return std::string(trim(text.substr(sentinel.size())));
   const std::size_t end = std::min(text.find_first_of(" ="), text.size());
   const DirectiveOptions* known =
-      system == nullptr ? nullptr : find_directive_options(system->name);
+      system == nullptr ? nullptr : find_row<DirectiveOptions>(system->name);
   const Grammars grammars = grammars_of(known == nullptr ? "" : known->grammar);
   const std::vector<Option> options = options_of(grammars);
   const bool long_names =

@@ -8,7 +8,9 @@
 
 #include "catalogue.h"
 #include "hpclaunch/json_reader.h"
+#include "hpclaunch/lint.h"
 #include "hpclaunch/programs.h"
+#include "hpclaunch/scheduler.h"
 
 namespace hpclaunch::catalogue {
 
@@ -18,23 +20,27 @@ using json_reader::Item;
 using json_reader::Json;
 
 // The list in a file, the type of its rows, the header that has it.
-#define HPCLAUNCH_KINDS(KIND)                      \
-  KIND("grammars", Grammar, "programs.h")          \
-  KIND("launchers", StartingProgram, "programs.h") \
-  KIND("options", ForeignOptions, "programs.h")    \
-  KIND("mpi", MpiNames, "programs.h")              \
-  KIND("wrappers", Wrapper, "programs.h")          \
-  KIND("engines", ContainerEngine, "programs.h")   \
-  KIND("gpus", GpuModels, "programs.h")            \
-                                                   \
-  KIND("frameworks", Framework, "programs.h")      \
-  KIND("reads", FrameworkReads, "programs.h")      \
-  KIND("exclusions", Exclusion, "programs.h")      \
-  KIND("needs", Need, "programs.h")                \
-  KIND("inherited", Inherited, "programs.h")       \
-  KIND("submission", Submission, "programs.h")     \
-  /* parts of rows */                              \
-  KIND(nullptr, Option, "programs.h")              \
+#define HPCLAUNCH_KINDS(KIND)                         \
+  KIND("grammars", Grammar, "programs.h")             \
+  KIND("launchers", StartingProgram, "programs.h")    \
+  KIND("options", ForeignOptions, "programs.h")       \
+  KIND("mpi", MpiNames, "programs.h")                 \
+  KIND("wrappers", Wrapper, "programs.h")             \
+  KIND("engines", ContainerEngine, "programs.h")      \
+  KIND("gpus", GpuModels, "programs.h")               \
+                                                      \
+  KIND("frameworks", Framework, "programs.h")         \
+  KIND("reads", FrameworkReads, "programs.h")         \
+  KIND("exclusions", Exclusion, "programs.h")         \
+  KIND("needs", Need, "programs.h")                   \
+  KIND("inherited", Inherited, "programs.h")          \
+  KIND("submission", Submission, "programs.h")        \
+  KIND("directives", DirectiveOptions, "scheduler.h") \
+  KIND("submit_hints", SubmitHint, "scheduler.h")     \
+  KIND("rules", LintRule, "lint.h")                   \
+  KIND("retired", RetiredName, "lint.h")              \
+  /* parts of rows */                                 \
+  KIND(nullptr, Option, "programs.h")                 \
   KIND(nullptr, NamedWords, "rows.h")
 
 // As it stands in the C++ that is written: "StartingProgram".

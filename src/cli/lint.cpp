@@ -28,7 +28,7 @@ struct Args {
 
 std::string list_text() {
   std::string text;
-  for (const lint::Rule& rule : lint::rules())
+  for (const lint::Rule& rule : rows<lint::Rule>())
     text += fmt::format("{:<24} {:<8} {}\n", rule.code, to_string(rule.severity), rule.title);
   return text;
 }
@@ -37,7 +37,7 @@ int explain_rule(const std::string& code, Session& session) {
   const lint::Rule* rule = lint::find_rule(code);
   if (rule == nullptr) {
     std::vector<std::string> codes;
-    for (const lint::Rule& one : lint::rules()) codes.push_back(one.code);
+    for (const lint::Rule& one : rows<lint::Rule>()) codes.emplace_back(one.code);
     const auto near = nearest(code, codes);
     return report(
         session,
@@ -46,7 +46,7 @@ int explain_rule(const std::string& code, Session& session) {
   }
   std::string text =
       fmt::format("{}: {} ({})\n", rule->code, rule->title, to_string(rule->severity));
-  const std::pair<const char*, const std::string*> parts[] = {
+  const std::pair<const char*, const std::string_view*> parts[] = {
       {"why", &rule->why}, {"fix", &rule->fix}, {"source", &rule->source}};
   for (const auto& [label, value] : parts)
     if (!value->empty()) text += entry(label, *value, 11, session.style);

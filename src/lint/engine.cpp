@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
 #include "hpclaunch/plan.h"
 #include "hpclaunch/text.h"
-#include "lint/rules.h"
 
 namespace hpclaunch::lint {
 
@@ -18,17 +16,6 @@ namespace {
 constexpr Check kChecks[] = {check_variables,  check_catalogue, check_assignments, check_shell,
                              check_directives, check_requests,  check_pbs,         check_launches,
                              check_settings,   check_ranks,     check_places};
-
-std::vector<Rule> read_rules() {
-  std::vector<Rule> rules;
-  for (const auto& one : nlohmann::json::parse(kRules, nullptr, true, true)) {
-    const auto text = [&](const char* key) { return one.value(key, std::string()); };
-    rules.push_back({text("code"), severity_from(text("severity")), text("title"), text("why"),
-                     text("fix"), text("source")});
-  }
-  std::ranges::sort(rules, {}, &Rule::code);
-  return rules;
-}
 
 // ---- hpclaunch: ignore CODE[, CODE] REASON ----
 
@@ -112,14 +99,10 @@ bool is_env_dump(std::string_view text, const std::string& file) {
 
 }  // namespace
 
-const std::vector<Rule>& rules() {
-  static const std::vector<Rule> all = read_rules();
-  return all;
-}
-
 const Rule* find_rule(std::string_view code) {
-  const auto found = std::ranges::lower_bound(rules(), code, {}, &Rule::code);
-  return found == rules().end() || found->code != code ? nullptr : &*found;
+  const std::span<const Rule> all = rows<Rule>();
+  const auto found = std::ranges::lower_bound(all, code, {}, &Rule::code);
+  return found == all.end() || found->code != code ? nullptr : &*found;
 }
 
 Finding& Findings::add(std::string_view code, Span span, std::string message, std::string fix) {

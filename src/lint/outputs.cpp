@@ -28,12 +28,12 @@ ordered_json region_of(const Finding& one) {
 }
 
 std::string page_of(const Rule& rule) {
-  return rule.why + (rule.fix.empty() ? "" : " Fix: " + rule.fix);
+  return fmt::format("{}{}{}", rule.why, rule.fix.empty() ? "" : " Fix: ", rule.fix);
 }
 
 ordered_json sarif_rules() {
   ordered_json list = ordered_json::array();
-  for (const Rule& rule : rules()) {
+  for (const Rule& rule : rows<Rule>()) {
     ordered_json one = {{"id", rule.code},
                         {"shortDescription", {{"text", rule.title}}},
                         {"fullDescription", {{"text", rule.why}}},
