@@ -15,6 +15,7 @@
 #include "hpclaunch/hosts.h"
 #include "hpclaunch/request.h"
 #include "hpclaunch/result.h"
+#include "hpclaunch/rows.h"
 
 namespace hpclaunch {
 
@@ -98,16 +99,22 @@ struct Directives {
   std::string_view in_folder = {};  ///< file of the output in a directory, without its ending
 };
 
-/// The options of a batch system's directives: names of grammars (profiles/programs/grammars.json).
+/// The directives of a batch system: a row of profiles/programs/submit.json.
 struct DirectiveOptions {
-  std::string_view name;
-  std::string_view sentinels;  ///< separated by '|'
-  std::string_view grammar;
-  std::string_view plugins = {};  ///< options that plug-ins of sites add: Shifter, Pyxis, uenv
+  std::string_view name;     ///< of the system
+  Words sentinels;           ///< what a line begins with: "#SBATCH"
+  std::string_view grammar;  ///< a row of profiles/programs/grammars.json: "sbatch"
+  std::string_view
+      plugins;  ///< the same, of options that plug-ins of sites add: Shifter, Pyxis, uenv
 };
-
-std::span<const DirectiveOptions> directive_options();
-const DirectiveOptions* find_directive_options(std::string_view name);  ///< nullptr: there are none
+void fields(DirectiveOptions& row, auto&& field) {
+  field("name", row.name, Field::unique);
+  field("sentinels", row.sentinels, Field::required);
+  field("grammar", row.grammar, Field::required);
+  field("plugins", row.plugins);
+}
+template <>
+std::span<const DirectiveOptions> rows<DirectiveOptions>();
 
 /// What a batch system says of a job that was submitted.
 struct JobState {
@@ -134,9 +141,17 @@ struct StateQuestion {
 
 /// Part of a message of a submit command, and what to do then.
 struct SubmitHint {
+  std::string_view system;
   std::string_view message;
   std::string_view hint;
 };
+void fields(SubmitHint& row, auto&& field) {
+  field("system", row.system, Field::required);
+  field("message", row.message, Field::unique);
+  field("hint", row.hint, Field::required);
+}
+template <>
+std::span<const SubmitHint> rows<SubmitHint>();
 
 /// One batch system: a row of the table.
 /// A variable that a batch system sets in its jobs by itself, so that its value is not the user's.
@@ -200,7 +215,6 @@ struct Scheduler {
   std::string_view account_variable = {};   ///< names the account where no option does
   std::string_view enter_directory = {};    ///< line of a script: goes to where it was submitted
   std::string_view clean_environment = {};  ///< line of a script: undoes --export=NONE for steps
-  std::span<const SubmitHint> submit_hints = {};
   std::span<const StateQuestion> ask_state = {};  ///< the first that answers
   /// Prints the ids of the jobs that wait in "{queue}", the next one first.
   std::span<const std::string_view> ask_queue = {};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
@@ -16,17 +15,17 @@ bool suggestible(const Variable& v) {
   return v.removed.empty() && v.successor.empty() && !v.internal;
 }
 
-// Known names with the family's prefix: candidates for a misspelt name. Made once for each family, since a script may
-// have thousands of unknown names.
-const std::vector<std::string>& relatives(std::string_view pattern) {
-  static std::map<std::string_view, std::vector<std::string>> all;
-  const auto [entry, added] = all.try_emplace(pattern);
-  std::vector<std::string>& names = entry->second;
-  if (!added) return names;
+// Known names with the family's prefix: candidates for a misspelt name.
+std::vector<std::string> relatives(std::string_view pattern) {
+  std::vector<std::string> names;
   const std::string_view prefix = pattern.substr(0, pattern.find('*'));
-  for (std::size_t i = 0; i < count(); ++i) {
-    if (!std::string_view(kTable.text + kTable.variables[i].texts[0]).starts_with(prefix)) continue;
-    const Variable v = at(i);
+  const auto name_of = [](const auto& row) -> std::string_view {
+    return kTable.text + row.texts[0];
+  };
+  const auto rows = kTable.variables;
+  for (auto row = std::ranges::lower_bound(rows, prefix, {}, name_of);
+       row != rows.end() && name_of(*row).starts_with(prefix); ++row) {
+    const Variable v = at(static_cast<std::size_t>(row - rows.begin()));
     if (suggestible(v)) names.emplace_back(v.name);
   }
   return names;
@@ -50,7 +49,7 @@ bool differs_in_one_part(std::string_view a, std::string_view b) {
 std::string near_name(std::string_view name, const Family& family) {
   if (name.starts_with("RCCL_"))  // RCCL reads what NCCL reads under the name that it has there
     if (std::string of_nccl = fmt::format("N{}", name.substr(1)); find(of_nccl)) return of_nccl;
-  const std::vector<std::string>& names = relatives(family.pattern);
+  const std::vector<std::string> names = relatives(family.pattern);
   const std::optional<std::string> near = nearest(name, names);
   // NCCL_IBDISABLE, and not NCCL_SHM_DISABLE for NCCL_SHARP_DISABLE
   const auto letters = [](std::string_view text) { return replaced(text, {{'_', ""}}); };

@@ -14,10 +14,8 @@ namespace {
 using System = DirectiveOptions;
 
 const System* system_of(std::string_view sentinel) {
-  for (const System& one : directive_options()) {
-    const auto all = split(one.sentinels, '|');
-    if (std::ranges::count(all, sentinel) > 0) return &one;
-  }
+  for (const System& one : rows<System>())
+    if (has_word(one.sentinels, sentinel)) return &one;
   return nullptr;
 }
 
@@ -120,7 +118,7 @@ void read_asks(Script& script) {
 
 std::vector<std::string> known_options(std::string_view system) {
   std::vector<std::string> names;
-  if (const System* known = find_directive_options(system))
+  if (const System* known = find_row<DirectiveOptions>(system))
     for (const hpclaunch::Option& one : options_of(grammars_of(known->grammar)))
       for (const std::string_view name : one.names)
         if (name.starts_with("--")) names.emplace_back(name);
@@ -137,7 +135,7 @@ bool for_torque(const Script& script) {
 }
 
 bool is_plugin_option(std::string_view system, std::string_view name) {
-  const System* known = find_directive_options(system);
+  const System* known = find_row<DirectiveOptions>(system);
   return known != nullptr && !options_named(grammars_of(known->plugins), name).empty();
 }
 

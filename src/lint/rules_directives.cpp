@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "hpclaunch/lint.h"
 #include "hpclaunch/text.h"
 #include "lint/asks.h"
 #include "lint/engine.h"
-#include "lint/rules.h"
 
 namespace hpclaunch::lint {
 
@@ -205,24 +204,21 @@ void pbs_comments(const Script& script, Findings& findings) {
   }
 }
 
-// What sites have taken away: rows of profiles/lint/retired.json.
-const nlohmann::json& retired_rows() {
-  static const nlohmann::json kRows = nlohmann::json::parse(kRetired, nullptr, true, true);
-  return kRows;
-}
-
+// What sites have taken away.
 void retired(const Script& script, Findings& findings) {
-  for (const auto& row : retired_rows()) {
-    const auto text = [&](const char* key) { return row.value(key, std::string()); };
-    const std::string name = text("name");
+  for (const RetiredName& row : rows<RetiredName>()) {
     const auto report = [&](Span span) {
-      findings.add("retired", span, fmt::format("{}: {}", name, text("what")), text("now"));
+      findings.add("retired", span, fmt::format("{}: {}", row.name, row.what),
+                   std::string(row.now));
     };
-    const Ask* const one = script.ask(text("option"));
-    if (one != nullptr && one->value == name) report(one->span);
+    for (const std::string_view option : row.options)
+      if (const Ask* const one = script.ask(option); one != nullptr && one->value == row.name) {
+        report(one->span);
+        break;
+      }
     for (const Module& module : script.modules)
-      if (row.contains("module") && module.verb == "load" &&
-          module.name.substr(0, module.name.find('/')) == name)
+      if (row.module && module.verb == "load" &&
+          module.name.substr(0, module.name.find('/')) == row.name)
         report(module.span);
   }
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "hpclaunch/scheduler.h"
 #include "hpclaunch/text.h"
 #include "lint/blocks.h"
 
@@ -12,9 +13,6 @@ namespace hpclaunch::lint {
 namespace {
 
 using Kind = Block::Kind;
-
-constexpr std::string_view kSentinels[] = {"#SBATCH", "#PBS",   "#BSUB",   "#COBALT", "#$",
-                                           "#FLUX:",  "#flux:", "# FLUX:", "# flux:", "#Cobalt"};
 
 // What a reserved word does to the blocks.
 enum class Act : std::uint8_t { open, body, arm, close, pass };
@@ -104,12 +102,13 @@ class Reader : Blocks {
     const bool alone = begin == 0 || trim(shell_.text.substr(line, begin - line)).empty();
     if (begin == line || begin == 0) {
       const std::string_view text = shell_.text.substr(begin, end - begin);
-      for (const std::string_view sentinel : kSentinels) {
-        const char next = text.size() > sentinel.size() ? text[sentinel.size()] : ' ';
-        if (!text.starts_with(sentinel) || (next != ' ' && next != '\t')) continue;
-        directive(sentinel, begin, end);
-        return;
-      }
+      for (const DirectiveOptions& system : rows<DirectiveOptions>())
+        for (const std::string_view sentinel : system.sentinels) {
+          const char next = text.size() > sentinel.size() ? text[sentinel.size()] : ' ';
+          if (!text.starts_with(sentinel) || (next != ' ' && next != '\t')) continue;
+          directive(sentinel, begin, end);
+          return;
+        }
     }
     shell_.comments.push_back({span_of(begin, end), alone});
   }

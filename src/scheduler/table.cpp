@@ -48,21 +48,6 @@ constexpr StateQuestion kAskPbs[] = {
 constexpr StateQuestion kAskSlurm[] = {{kSlurmState, slurm_state},
                                        {kSlurmAccounting, slurm_accounting}};
 
-constexpr SubmitHint kPbsHints[] = {
-    {"Account_Name is required", "-A PROJECT"},
-    {"filesystems is required", "--filesystems NAME"},
-    {"No active allocation found", "-A with a project that has time on this machine"},
-    {"per-user limit", "wait for a job in this queue to end, or choose another one: -q QUEUE"},
-    {"violates queue and/or server resource limits",
-     "fewer nodes, less time, or another queue: -q QUEUE"}};
-constexpr SubmitHint kSlurmHints[] = {
-    {"Invalid account or account/partition",
-     "-A with an account of yours: sacctmgr show associations user=$USER"},
-    {"AssocMaxSubmitJobLimit", "-A ACCOUNT, or wait for a job to end"},
-    {"accounting/QOS policy", "-A ACCOUNT, or fewer nodes or less time"},
-    {"invalid partition specified", "-q with a partition that sinfo lists"},
-    {"Requested time limit is invalid", "a shorter time: -t"}};
-
 // PBS: mom sets both to ompthreads, else to ncpus, of the first chunk (start_exec.c; PBS Professional User's Guide).
 constexpr OwnVariable kPbsOwn[] = {
     {.name = "OMP_NUM_THREADS", .same_as = "NCPUS", .unless = "ompthreads"}};
@@ -162,7 +147,6 @@ constexpr Scheduler kSchedulers[] = {
      .allocate = "qsub -I {}",
      .submit = "qsub",
      .enter_directory = "cd \"$PBS_O_WORKDIR\" || exit 1",
-     .submit_hints = kPbsHints,
      .ask_state = kAskPbs,
      .unknown_job = "Unknown Job Id",
      .output_name = "{name}.o{number}",
@@ -213,7 +197,6 @@ constexpr Scheduler kSchedulers[] = {
      .account_variable = "SBATCH_ACCOUNT",
      .enter_directory = "cd \"$SLURM_SUBMIT_DIR\" || exit 1",
      .clean_environment = "export SLURM_EXPORT_ENV=ALL",
-     .submit_hints = kSlurmHints,
      .ask_state = kAskSlurm,
      .ask_queue = kSlurmQueue,
      .unknown_job = "Invalid job id",

@@ -31,7 +31,7 @@ std::optional<BrokenRelation> broken_directive(std::string_view system,
                                                const std::vector<std::string>& directives,
                                                bool complete) {
   std::vector<GivenOption> options;
-  const DirectiveOptions* known = find_directive_options(system);
+  const DirectiveOptions* known = find_row<DirectiveOptions>(system);
   const Grammars grammars = grammars_of(known == nullptr ? "" : known->grammar);
   for (const std::string& one : directives) options.push_back(option_of(grammars, one));
   for (BrokenRelation& one : Relations(system, "job").broken(options))

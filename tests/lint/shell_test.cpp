@@ -207,16 +207,16 @@ TEST_CASE("the directives of every batch system are read", "[places]") {
   for (const hpclaunch::Scheduler& one : hpclaunch::schedulers()) {
     const std::string line = std::string(one.directives.sentinel) + "-N 2";
     const Script script = read_script("#!/bin/bash\n" + line + "\nx\n", "job.sh");
-    expect(!script.shell.directives.empty(), "src/lint/shell.cpp", line + " read as a directive",
-           "add its first word to kSentinels");
-    expect(script.request.system == one.name, "src/scheduler/directives.cpp",
-           line + " read as one of " + std::string(one.name), "a row of kSystems");
+    expect(!script.shell.directives.empty(), "profiles/programs/submit.json",
+           line + " read as a directive", "a row of \"directives\" with its first word");
+    expect(script.request.system == one.name, "profiles/programs/submit.json",
+           line + " read as one of " + std::string(one.name), "a row of \"directives\"");
   }
 }
 
 TEST_CASE("every rule has a page, and no page is empty") {
-  CHECK(rules().size() >= 20);
-  for (const Rule& rule : rules()) {
+  CHECK(hpclaunch::rows<Rule>().size() >= 20);
+  for (const Rule& rule : hpclaunch::rows<Rule>()) {
     INFO(rule.code);
     CHECK(!rule.title.empty());
     CHECK(!rule.why.empty());

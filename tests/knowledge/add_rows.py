@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""add_rows.py FROM TO: copies a folder of profiles and adds a row of each kind that CONTRIBUTING.md says needs no C++.
+The build compiles the copy into hpclaunch-added; added_test.py sees the rows at work."""
+import os
+import re
+import shutil
+import sys
+
+ROWS = (  # file, list (of the row of that name), row
+    ("programs/grammars.json", "options", '{"names": ["--moonlight"], "takes": "value"}', "sbatch"),
+    ("programs/engines.json", "engines", """{"name": "boxer", "programs": ["boxer"], "start": ["enter"], "names": ["*"], "bind": ["--share={from}:{to}"],
+      "devices": {"nvidia": ["--cards"]}, "shows_devices": ["--cards"], "line": {"words": ["enter"], "skip": 1, "grammar": {"unknown": "nothing", "flags": ["--cards"], "values": ["--share"]}}}"""),
+    ("programs/gpus.json", "gpus", '{"vendor": "zeta", "names": ["z9000"]}'),
+    ("programs/launchers.json", "launchers", '{"name": "serveall", "programs": ["serveall"], "starts": "agent", "agent_args": ["--peer=$MASTER_ADDR"]}'),
+    ("programs/requests.json", "exclusions", '{"system": "slurm", "id": "new-1", "where": ["job"], "of": ["--mem"], "with": ["--time"], "effect": "refused", "source": "x"}'),
+    ("programs/submit.json", "submit_hints", '{"system": "slurm", "message": "the moon is full", "hint": "wait"}'),
+    ("lint/retired.json", "retired", '{"module": true, "name": "oldtool", "what": "gone", "now": "newtool"}'),
+    ("variables/known-issues.json", "known_issues", """{"id": "new-trouble", "when": {"nccl": {"eq": "9.9.9"}}, "effect": "hang", "why": "nccl 9.9.9 hangs.",
+      "fix": "nccl 9.9.10", "source": "x", "checked": "2026-11-28"}"""),
+)
+
+
+def main():
+    source, target = sys.argv[1:]
+    shutil.rmtree(target, ignore_errors=True)
+    for folder in ("programs", "lint", "variables"):
+        shutil.copytree(os.path.join(source, folder), os.path.join(target, folder))
+    for file, key, row, *owner in ROWS:
+        path = os.path.join(target, file)
+        with open(path, encoding="utf-8") as handle:
+            text = handle.read()
+        begin = r'"name": "%s",(?:(?!"name":).)*?"%s": \[' % (owner[0], key) if owner else r'^  "%s": \[' % key
+        text, count = re.subn("(?ms)" + begin, lambda m: m.group(0) + "\n    " + row + ",", text, count=1)
+        if count != 1:
+            sys.exit("%s: no list %s" % (file, key))
+        with open(path, "w", encoding="utf-8") as handle:
+            handle.write(text)
+
+
+if __name__ == "__main__":
+    main()
