@@ -350,7 +350,11 @@ using ProfileLookup = std::function<Result<Profile>(const std::string& name)>;
 /// same id or name are replaced whole, in place. `extends` is kept for display.
 /// Errors: `invalid` for a cycle or more than four levels; those of `find`; a default mode, stack or
 /// retirement successor that does not exist.
-Result<Profile> resolve_profile(const Profile& profile, const ProfileLookup& find);
+Result<Profile> resolve_profile(Profile profile, const ProfileLookup& find);
+
+/// A parsed profile without its golden cases, as bytes for this program: compact, lossless.
+std::string pack_profile(const Profile& profile);
+Profile unpack_profile(std::string_view bytes);  ///< that pack_profile wrote
 
 /// A Signal, compiled into the program.
 struct BuiltinSignal {
@@ -363,6 +367,7 @@ struct BuiltinProfile {
   std::string_view name;
   std::string_view file;                  ///< "builtin:profiles/site/NAME.json"
   std::string_view text;                  ///< the file, byte for byte
+  std::string_view parsed;                ///< the profile in it, for unpack_profile
   std::span<const BuiltinSignal> detect;  ///< those of the file; none for parts
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "hpclaunch/json_reader.h"
 #include "hpclaunch/profile.h"
@@ -24,14 +26,14 @@ struct Order {
   std::vector<std::string> chain = {};
   std::vector<Profile> done = {};
 
-  Status add(const Profile& profile) {
+  Status add(Profile profile) {
     chain.push_back(profile.name);
     for (std::size_t i = 0; i < profile.extends.size(); ++i) {
       const SourceRef where = place(profile, fmt::format("/extends/{}", i));
       if (Status ok = add_base(profile.extends[i], where); !ok) return ok;
     }
     chain.pop_back();
-    done.push_back(profile);
+    done.push_back(std::move(profile));
     return Done{};
   }
 
@@ -50,7 +52,7 @@ struct Order {
     if (!base) return located(base.error(), where);
     Profile named = *std::move(base);
     named.name = name;  // another spelling must not hide a circle
-    return add(named);
+    return add(std::move(named));
   }
 
   static Error located(Error error, const SourceRef& where) {
@@ -60,17 +62,25 @@ struct Order {
 };
 
 template <class Entry>
-void merge(std::vector<Entry>& into, const std::vector<Entry>& from, std::string Entry::*name) {
-  for (const Entry& entry : from) {
+void merge(std::vector<Entry>& into, std::vector<Entry>& from, std::string Entry::*name) {
+  if (into.empty()) return into.swap(from);
+  for (Entry& entry : from) {
     const auto same = std::ranges::find(into, entry.*name, name);
     if (same == into.end())
-      into.push_back(entry);
+      into.push_back(std::move(entry));
     else
-      *same = entry;
+      *same = std::move(entry);
   }
 }
 
-void merge_profile(Profile& into, const Profile& from) {
+/// What is merged entry by entry.
+auto lists_of(Profile& profile) {
+  return std::tie(profile.nodes, profile.stacks, profile.device_modes, profile.bindings,
+                  profile.rules, profile.containers, profile.notes);
+}
+
+/// Takes the lists out of `from`.
+void merge_profile(Profile& into, Profile& from) {
   for (std::string Profile::*text :
        {&Profile::launcher, &Profile::scheduler, &Profile::example_host, &Profile::gpu_view,
         &Profile::device_mode, &Profile::stack, &Profile::fill, &Profile::mps})
@@ -170,18 +180,18 @@ Status check_names(const Profile& profile) {
 
 }  // namespace
 
-Result<Profile> resolve_profile(const Profile& profile, const ProfileLookup& find) {
+Result<Profile> resolve_profile(Profile profile, const ProfileLookup& find) {
   Order order{find};
-  if (Status ok = order.add(profile); !ok) return ok.error();
-  Profile resolved = profile;  // what is not merged is its own
-  resolved.nodes.clear();
-  resolved.stacks.clear();
-  resolved.device_modes.clear();
-  resolved.bindings.clear();
-  resolved.rules.clear();
-  resolved.notes.clear();
-  resolved.containers.clear();
-  for (const Profile& one : order.done) merge_profile(resolved, one);
+  if (Status ok = order.add(std::move(profile)); !ok) return ok.error();
+  Profile& own = order.done.back();
+  Profile
+      lists;  // of the profile itself, while the rest of it is copied: what is not merged is its own
+  auto own_lists = lists_of(own);
+  auto held = lists_of(lists);
+  held.swap(own_lists);
+  Profile resolved = own;
+  held.swap(own_lists);
+  for (Profile& one : order.done) merge_profile(resolved, one);
   if (Status ok = check_names(resolved); !ok) return ok.error();
   if (resolved.retired && !resolved.retired->successor.empty())
     if (const Result<Profile> successor = find(resolved.retired->successor); !successor)

@@ -216,12 +216,9 @@ Result<ProfileEntry> find_profile(const std::string& name, const std::string& fi
 }
 
 Result<Profile> read_profile(const ProfileEntry& entry) {
-  Result<std::string> text = profile_text(entry);
+  if (entry.builtin != nullptr) return unpack_profile(entry.builtin->parsed);
+  const Result<std::string> text = profile_text(entry);
   if (!text) return text.error();
-  // The cases are the last member of a builtin profile (cmake/EmbedProfiles.cmake), a third of its text.
-  const std::size_t cases =
-      entry.builtin != nullptr ? text->find(",\n  \"expect\": [") : text->npos;
-  if (cases != text->npos) text->replace(cases, text->npos, "\n}\n");
   Result<Profile> profile = parsed(*text, entry.file);
   if (profile && !entry.name.empty() && profile->name != entry.name)
     return Error{ErrorKind::invalid,
@@ -238,9 +235,8 @@ Result<Profile> load_profile(const std::string& ref, const EnvSnapshot& env) {
     const Result<ProfileEntry> entry = find_profile(name, file, *entries);
     return entry ? read_profile(*entry) : entry.error();
   };
-  const Result<Profile> own =
-      file.empty() ? read(ref) : read_profile({"", "file", file, nullptr, {}});
-  return own ? resolve_profile(*own, read) : own;
+  Result<Profile> own = file.empty() ? read(ref) : read_profile({"", "file", file, nullptr, {}});
+  return own ? resolve_profile(*std::move(own), read) : own;
 }
 
 Result<ChosenProfile> choose_profile(const std::string& ref, const World& world,

@@ -42,6 +42,9 @@ TEST_CASE("built-in profiles have no problem, alone and resolved") {
     for (const Error& problem : parsed.problems)
       FAIL_CHECK(problem.where->line << ":" << problem.where->column << ": " << problem.message);
     CHECK(parsed.profile.name == one.name);
+    const std::string packed = pack_profile(parsed.profile);
+    CHECK(packed == one.parsed);
+    CHECK(pack_profile(unpack_profile(packed)) == packed);
     CHECK(parsed.profile.part == (one.file.find("/part/") != std::string_view::npos));
     const Result<Profile> resolved = resolve_profile(parsed.profile, find_builtin);
     if (!resolved) FAIL_CHECK(resolved.error().message);

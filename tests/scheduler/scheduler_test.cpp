@@ -42,7 +42,6 @@ TEST_CASE("every batch system is in each place that names batch systems", "[sche
     expect(std::ranges::count(kSchedulerNames, one.name) == 1,
            "include/hpclaunch/launcher_traits.h", in_quotes(name), "add it to kSchedulerNames");
     expect_in_line("profiles/new/profile.txt", "  // Batch system:", name, "name it");
-    expect_in_line("docs/reference/profile-format.md", "  \"scheduler\":", name, "name it");
     expect_in_line("docs/reference/profile-format.md", "| `scheduler` | job", in_ticks(name),
                    "name it");
     expect_in_line("docs/reference/cli.md", "| `--scheduler NAME", in_ticks(name), "name it");
