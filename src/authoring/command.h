@@ -96,9 +96,8 @@ Check unreadable(const LoadedProfile& loaded, const std::string& kind, const std
 /// "2 packages, 4 NUMA nodes, 104 cores, ..."
 std::string node_text(const NodeModel& node);
 
-/// "12 cores, 126976 MiB with each device"; "" for none. Then with the keys of a profile file.
+/// "12 cores, 126976 MiB with each device"; "" for none.
 std::string share_text(const std::optional<Share>& share);
-nlohmann::ordered_json share_json(const std::optional<Share>& share);
 
 /// What a program on this rank reads, where its launcher sets nothing; nullopt: the variable is not there.
 std::optional<std::string> value_at(const Plan& plan, const EnvSnapshot& env, std::string_view name,

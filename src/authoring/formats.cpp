@@ -191,15 +191,4 @@ std::string share_text(const std::optional<Share>& share) {
   return text;
 }
 
-nlohmann::ordered_json share_json(const std::optional<Share>& share) {
-  nlohmann::ordered_json object;
-  if (!share) return object;
-  if (share->cores > 0) object["cores"] = share->cores;
-  if (share->exact) object["exact"] = true;
-  if (share->memory_mb > 0) object["memory_mb"] = share->memory_mb;
-  if (share->core_memory_mb > 0) object["core_memory_mb"] = share->core_memory_mb;
-  if (!share->counts.empty()) object["devices"] = share->counts;
-  return object;
-}
-
 }  // namespace hpclaunch::authoring

@@ -1,11 +1,12 @@
-// `profile show`: the flattened profile, for people with the place where each entry is written, for
-// programs with the keys of a profile file. One description of each entry serves both.
+// `profile show`: the flattened profile, for people with the place where each entry is written, for programs as a
+// profile file has it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include "authoring/command.h"
+#include "hpclaunch/profile_format.h"
 #include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 
@@ -15,27 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Empty texts, lists and objects, and null, are left out.
-void put(Json& object, const char* key, Json value) {
-  const bool empty =
-      value.is_string() ? value.get_ref<const std::string&>().empty() : value.empty();
-  if (!empty) object[key] = std::move(value);
-}
-
-Json as_json(const When& when) {
-  constexpr const char* kNames[] = {"eq", "ne", "lt", "le", "gt", "ge", "like", "unlike"};
-  Json object = Json::object();
-  for (const Test& test : when) {
-    if (test.op == Test::Op::is_set || test.op == Test::Op::is_unset) {
-      object[test.fact]["set"] = test.op == Test::Op::is_set;
-      continue;
-    }
-    const Json value = test.values.size() == 1 ? Json(test.values.front()) : Json(test.values);
-    object[test.fact][kNames[static_cast<std::size_t>(test.op)]] = value;
-  }
-  return object;
-}
-
 /// A line with a label; "" without a value.
 std::string labelled(const std::string& label, const std::string& value, int indent,
                      const Style& style) {
@@ -44,15 +24,12 @@ std::string labelled(const std::string& label, const std::string& value, int ind
   return paragraph(fmt::format("{:>{}}{:<{}} ", "", indent, label, kLabel), value, style);
 }
 
-/// An entry of the profile: `text` for people, `object` for programs.
+/// An entry of the profile.
 struct Shown {
   std::string text;
-  Json object;
   Style style;
 
-  Shown(const char* key, const std::string& name, const Origin& origin, const Style& width)
-      : style(width) {
-    object[key] = name;
+  Shown(const std::string& name, const Origin& origin, const Style& width) : style(width) {
     const std::string place = place_text(origin.where);
     text = paragraph(
         "  ", fmt::format("{}  ({}{}{})", name, origin.profile, place.empty() ? "" : ", ", place),
@@ -61,92 +38,61 @@ struct Shown {
   void line(const std::string& label, const std::string& value) {
     text += labelled(label, value, 4, style);
   }
-  /// `value` for people, `json` for programs.
-  void add(const char* label, const char* key, const std::string& value, Json json) {
-    line(label, value);
-    put(object, key, std::move(json));
-  }
-  void add(const char* label, const char* key, const std::string& value) {
-    add(label, key, value, value);
-  }
-  void when(const When& when) { add("when", "when", when_text(when), as_json(when)); }
+  void when(const When& when) { line("when", when_text(when)); }
   /// Comes last.
   void from(const Origin& origin) {
-    add("why", "why", origin.why);
-    add("source", "source",
-        origin.source.empty() || origin.checked.empty()
-            ? origin.source
-            : fmt::format("{} (compared on {})", origin.source, origin.checked),
-        origin.source);
-    put(object, "checked", origin.checked);
-    add("printed", "printed", origin.printed);
-    add("but", "printed_why", origin.printed_why);
-    add("disputed", "disputed", origin.disputed);
-    object["origin"] = {{"profile", origin.profile},
-                        {"file", origin.where.file},
-                        {"line", origin.where.line},
-                        {"column", origin.where.column}};
+    line("why", origin.why);
+    line("source", origin.source.empty() || origin.checked.empty()
+                       ? origin.source
+                       : fmt::format("{} (compared on {})", origin.source, origin.checked));
+    line("printed", origin.printed);
+    line("but", origin.printed_why);
+    line("disputed", origin.disputed);
   }
 };
 
 void describe(const NodeModel& node, Shown& out) {
-  out.add("what", "doc", node.doc);
-  if (node.count > 0) out.add("count", "count", std::to_string(node.count), node.count);
+  out.line("what", node.doc);
+  if (node.count > 0) out.line("count", std::to_string(node.count));
   out.line("made of", node_text(node));
-  out.add("use", "use", node.live ? "live: inside a job the node itself is probed" : "",
-          node.live ? "live" : "model");
+  out.line("use", node.live ? "live: inside a job the node itself is probed" : "");
   out.when(node.when);
   if (const std::string cpus = node.reserved.to_list(); !cpus.empty())
-    out.add("reserved", "reserved", fmt::format("CPUs {}: {}", cpus, node.reserved_why),
-            {{"cpus", cpus}, {"why", node.reserved_why}});
-  out.add("shared", "share", share_text(node.share), share_json(node.share));
-  for (const ServiceCores& one : node.services) {
-    const std::string cpus = one.pus.to_list();
-    out.line("service", fmt::format("{} on CPUs {}: {}", one.name, cpus, one.why));
-    out.object["services"].push_back({{"name", one.name}, {"cpus", cpus}, {"why", one.why}});
-  }
-  out.object["topology"] = Json::parse(topology_to_json(node.topology), nullptr, false);
+    out.line("reserved", fmt::format("CPUs {}: {}", cpus, node.reserved_why));
+  out.line("shared", share_text(node.share));
+  for (const ServiceCores& one : node.services)
+    out.line("service", fmt::format("{} on CPUs {}: {}", one.name, one.pus.to_list(), one.why));
 }
 
 void describe(const Stack& stack, Shown& out) {
-  out.add("what", "doc", stack.doc);
-  for (const When& when : stack.when) {
-    out.line("when", when_text(when));
-    out.object["when"].push_back(as_json(when));
-  }
-  Json modules = Json::object();
-  if (stack.modules.purge) modules["purge"] = true;
-  put(modules, "use", stack.modules.use);
-  put(modules, "load", stack.modules.load);
-  put(modules, "conda", stack.modules.conda);
-  out.add("modules", "modules", joined(module_lines(stack.modules), "; "), modules);
+  out.line("what", stack.doc);
+  for (const When& when : stack.when) out.when(when);
+  out.line("modules", joined(module_lines(stack.modules), "; "));
 }
 
 void describe(const Queue& queue, Shown& out) {
-  const auto range = [](long low, long high) { return Json{low, high != 0 ? Json(high) : Json()}; };
-  out.add("option", "option", queue.option);
+  out.line("option", queue.option);
   out.line("takes", limits_text(queue));
-  out.add("node types", "node_types", joined(queue.node_types, ", "), queue.node_types);
-  out.add("shared", "share", share_text(queue.share), share_json(queue.share));
-  out.object["nodes"] = range(queue.least_nodes, queue.most_nodes);
-  out.object["minutes"] = range(queue.least_seconds / 60, queue.most_seconds / 60);
+  out.line("node types", joined(queue.node_types, ", "));
+  out.line("shared", share_text(queue.share));
 }
 
 void describe(const DeviceMode& mode, Shown& out) {
-  out.add("what", "doc", mode.doc);
-  out.add("unit", "unit", mode.subdevices ? "part of a device" : "device",
-          mode.subdevices ? "subdevice" : "device");
-  out.add("mask", "mask", mode.mask.empty() ? "" : mode.mask + " = " + mode.mask_item, mode.mask);
-  put(out.object, "mask_item", mode.mask_item);
+  out.line("what", mode.doc);
+  out.line("unit", mode.subdevices ? "part of a device" : "device");
+  out.line("mask", mode.mask.empty() ? "" : mode.mask + " = " + mode.mask_item);
 }
 
-// Key and name.
-constexpr std::pair<const char*, const char*> kPer[] = {
-    {"node", "node"}, {"package", "package"}, {"numa", "NUMA node"}, {"l3", "L3 cache"}};
+void describe(const SiteContainer& container, Shown& out) {
+  out.line("options", joined(container.options, " "));
+  out.line("binds", joined(container.binds, " "));
+}
+
+constexpr const char* kPer[] = {"node", "package", "NUMA node", "L3 cache"};
 
 std::string binding_text(const Binding& binding) {
   std::string text = fmt::format("{} each {}: ", binding.across ? "of" : "in",
-                                 kPer[static_cast<std::size_t>(binding.per)].second);
+                                 kPer[static_cast<std::size_t>(binding.per)]);
   const std::string width = binding.low == binding.high
                                 ? fmt::format("+ {}", binding.low)
                                 : fmt::format("+ {}-{}", binding.low, binding.high);
@@ -168,37 +114,13 @@ std::string binding_text(const Binding& binding) {
   return text;
 }
 
-void put_cores(const Binding& binding, Json& object) {
-  object["per"] = kPer[static_cast<std::size_t>(binding.per)].first;
-  object["first"] = binding.first;
-  if (binding.split) {
-    object["split"] = true;
-    if (binding.across) object["across"] = true;
-  } else {
-    if (binding.at.empty())
-      object["stride"] = binding.stride;
-    else
-      object["at"] = binding.at;
-    object["cores"] = fmt::format("{}-{}", binding.low, binding.high);
-    object["at_least"] = binding.at_least;
-  }
-  object["siblings"] = binding.siblings;
-  put(object, "groups", binding.groups);
-  object["interleave"] = binding.interleave;
-}
-
 void describe(const Binding& binding, Shown& out) {
   out.when(binding.when);
   out.line("cores", binding_text(binding));
-  put_cores(binding, out.object);
-  for (const Binding::Role& role : binding.roles) {
-    Json& object = out.object["roles"][role.name];
-    object = {{"from", role.from_base ? "base" : "group"}, {"first", role.first}};
-    if (!role.from_base) object["stride"] = role.stride;
+  for (const Binding::Role& role : binding.roles)
     out.line("role", role.from_base ? fmt::format("{}: core base + {}", role.name, role.first)
                                     : fmt::format("{}: core first of group + {} + {} * i",
                                                   role.name, role.first, role.stride));
-  }
 }
 
 std::string template_text(const Template& value) {
@@ -208,18 +130,10 @@ std::string template_text(const Template& value) {
 }
 
 void add_assignments(const char* verb, const std::vector<Assignment>& assignments, Shown& out) {
-  for (const Assignment& one : assignments) {
+  for (const Assignment& one : assignments)
     out.line(verb, fmt::format("{} = {}", one.name,
                                is_secret(one.name, one.value.text) ? "<hidden>"
                                                                    : template_text(one.value)));
-    Json& value = out.object[verb][one.name];
-    if (one.value.each == Template::Each::once)
-      value = one.value.text;
-    else
-      value = {{"each", one.value.each == Template::Each::rank ? "rank" : "unit"},
-               {"item", one.value.text},
-               {"join", one.value.join}};
-  }
 }
 
 void describe(const Rule& rule, Shown& out) {
@@ -227,35 +141,25 @@ void describe(const Rule& rule, Shown& out) {
   add_assignments("default", rule.defaults, out);
   add_assignments("require", rule.require, out);
   add_assignments("prepend", rule.prepend, out);
-  const auto words = [&](const char* label, const char* key, const auto& list) {
-    out.add(label, key, joined(list, " "), list);
-  };
-  words("unset", "unset", rule.unset);
+  out.line("unset", joined(rule.unset, " "));
   for (const auto& [key, lists] :
-       {std::pair("launch", &rule.launch), std::pair("batch", &rule.batch)}) {
+       {std::pair("launch", &rule.launch), std::pair("batch", &rule.batch)})
     for (const auto& [program, list] : *lists)
       out.line(key, fmt::format("{}: {}", program, fmt::join(list, " ")));
-    put(out.object, key, *lists);
-  }
-  out.add("core limit", "core_limit", rule.core_limit.value_or(""));
-  words("make dirs", "make_dirs", rule.make_dirs);
+  out.line("core limit", rule.core_limit.value_or(""));
+  out.line("make dirs", joined(rule.make_dirs, " "));
   if (rule.report) {
-    const auto& [severity, message, fix] = *rule.report;
-    out.add("report", "report", fmt::format("{}: {}", severity, message),
-            {{"severity", severity}, {"message", message}, {"fix", fix}});
-    out.line("fix", fix);
+    out.line("report", fmt::format("{}: {}", rule.report->severity, rule.report->message));
+    out.line("fix", rule.report->fix);
   }
   for (const auto& [key, by_variable] :
        {std::pair("why", &rule.whys), std::pair("disputed", &rule.disputes)})
-    for (const auto& [name, sentence] : *by_variable) {
-      out.line(key, name + ": " + sentence);
-      out.object[key][name] = sentence;
-    }
+    for (const auto& [name, sentence] : *by_variable) out.line(key, name + ": " + sentence);
 }
 
 void describe(const Note& note, Shown& out) {
-  out.add("title", "title", note.title);
-  out.add("text", "text", note.text);
+  out.line("title", note.title);
+  out.line("text", note.text);
 }
 
 template <class Entry>
@@ -263,9 +167,9 @@ std::vector<Shown> all(const std::vector<Entry>& entries, const Style& style) {
   std::vector<Shown> list;
   for (const Entry& entry : entries) {
     if constexpr (requires { entry.id; })
-      list.emplace_back("id", entry.id, entry.origin, style);
+      list.emplace_back(entry.id, entry.origin, style);
     else
-      list.emplace_back("name", entry.name, entry.origin, style);
+      list.emplace_back(entry.name, entry.origin, style);
     describe(entry, list.back());
     list.back().from(entry.origin);
   }
@@ -273,19 +177,19 @@ std::vector<Shown> all(const std::vector<Entry>& entries, const Style& style) {
 }
 
 struct Section {
-  const char* key;
   const char* heading;
   std::vector<Shown> entries;
 };
 
-std::vector<Section> sections(const Profile& profile, const Style& style = {}) {
-  return {{"nodes", "nodes", all(profile.nodes, style)},
-          {"stacks", "stacks", all(profile.stacks, style)},
-          {"device_modes", "device modes", all(profile.device_modes, style)},
-          {"bindings", "bindings (the last that applies and fits is used)",
-           all(profile.bindings, style)},
-          {"rules", "rules (in this order)", all(profile.rules, style)},
-          {"notes", "notes", all(profile.notes, style)}};
+std::vector<Section> sections(const Profile& profile, const Style& style) {
+  return {{"queues (the first that fits is used)", all(profile.job.queues, style)},
+          {"nodes", all(profile.nodes, style)},
+          {"stacks", all(profile.stacks, style)},
+          {"device modes", all(profile.device_modes, style)},
+          {"bindings (the last that applies and fits is used)", all(profile.bindings, style)},
+          {"rules (in this order)", all(profile.rules, style)},
+          {"containers (the first that is there is used)", all(profile.containers, style)},
+          {"notes", all(profile.notes, style)}};
 }
 
 std::string head_text(const Profile& profile, const std::string& file, const Style& style) {
@@ -321,8 +225,6 @@ std::string as_text(const Profile& profile, const std::string& file, const Style
   for (const Signal& signal : profile.detect)
     text += fmt::format("  {} like {}{}\n", signal.env.empty() ? "host name" : signal.env,
                         printable(signal.like), signal.proves ? "" : " (hint only)");
-  if (!profile.job.queues.empty()) heading("queues (the first that fits is used)");
-  for (const Shown& queue : all(profile.job.queues, style)) text += queue.text;
   for (const Section& section : sections(profile, style)) {
     if (!section.entries.empty()) heading(section.heading);
     for (const Shown& entry : section.entries) text += entry.text;
@@ -332,44 +234,9 @@ std::string as_text(const Profile& profile, const std::string& file, const Style
   return text;
 }
 
-// Each node's topology is what `hpclaunch topo --json` writes.
 Json as_object(const Profile& profile, const std::string& file) {
-  Json object = {
-      {"name", profile.name}, {"file", file}, {"doc", profile.doc}, {"part", profile.part}};
-  object["extends"] = profile.extends;
-  if (const auto& retired = profile.retired) {
-    Shown end("date", retired->date, retired->origin, {});
-    put(end.object, "successor", retired->successor);
-    end.from(retired->origin);
-    object["retired"] = std::move(end.object);
-  }
-  put(object, "launcher", profile.launcher), put(object, "scheduler", profile.scheduler);
-  if (profile.lsf_launch_node) object["lsf_launch_node"] = *profile.lsf_launch_node;
-  Json job = Json::object();
-  put(job, "account", profile.job.account);
-  put(job, "filesystems", profile.job.filesystems);
-  put(job, "constraint", profile.job.constraint);
-  put(job, "local", profile.job.local);
-  for (Shown& queue : all(profile.job.queues, {})) job["queues"].push_back(std::move(queue.object));
-  put(object, "job", std::move(job));
-  put(object, "example_host", profile.example_host);
-  Json& defaults = object["defaults"] = Json::object();
-  if (profile.ranks_per_device > 0) defaults["ranks_per_device"] = profile.ranks_per_device;
-  const auto add = [&](const char* key, const std::string& text) { put(defaults, key, text); };
-  add("gpu_view", profile.gpu_view), add("device_mode", profile.device_mode);
-  add("stack", profile.stack), add("fill", profile.fill), add("mps", profile.mps);
-  Json& detect = object["detect"] = Json::array();
-  for (const Signal& signal : profile.detect) {
-    Json one = Json::object();
-    if (!signal.env.empty()) one["env"] = signal.env;
-    one[signal.env.empty() ? "host" : "like"] = signal.like;
-    one["proves"] = signal.proves;
-    detect.push_back(std::move(one));
-  }
-  for (Section& section : sections(profile)) {
-    Json& list = object[section.key] = Json::array();
-    for (Shown& entry : section.entries) list.push_back(std::move(entry.object));
-  }
+  Json object = profile_json(profile);
+  object["file"] = file;
   object["cases"] = profile.expect.size();
   return object;
 }

@@ -167,9 +167,9 @@ void fields(Same<Binding::Role> auto& role, auto visit) {
 void fields(Same<Binding> auto& binding, auto visit) {
   visit("id", binding.id, kWord, must, "Its name in explanations; replaces an inherited one");
   visit("when", binding.when, Condition{}, may, "Always without it");
-  visit("per", binding.per, Choice{kGroups}, may, "What a group is; `package` without it");
+  visit("per", binding.per, Choice{kGroups}, may, "What a group is");
   visit("first", binding.first, Whole{}, may, "Base of the group's first rank");
-  visit("stride", binding.stride, Whole{}, may, "From one base to the next; 1 without it");
+  visit("stride", binding.stride, Whole{}, may, "From one base to the next");
   visit("cores", std::tie(binding.low, binding.high), Width{}, may,
         "The rank's cores, counted from its base; required without `split`");
   visit("siblings", binding.siblings, Flag{}, may,

@@ -39,6 +39,9 @@ inline constexpr std::size_t kMaxPattern = 256;    ///< bytes of an fnmatch(3) p
 inline constexpr int kMostMemory = 1'000'000'000;  ///< in MiB
 inline constexpr int kMostNodes = 1'000'000;
 
+/// src/profile/definitions.json: the schema of kinds that are always the same.
+extern const char* const kDefinitions;
+
 /// Which facts a condition or a template may use besides those of the whole job and of groups.
 struct Allowed {
   bool rank = false;            ///< one value per rank, and role.NAME

@@ -26,25 +26,15 @@ Schema closed() { return {{"type", "object"}, {"additionalProperties", false}}; 
 /// One line without control characters; nothing is said of an empty one.
 const Schema kOneLine = {{"type", "string"}, {"not", {{"pattern", "[\\x00-\\x1f\\x7f]"}}}};
 
-Schema line(const char* pattern = "") {
-  Schema schema = kOneLine;
-  schema["minLength"] = 1;
-  if (*pattern != '\0') schema["pattern"] = pattern;
+Schema line(std::string_view pattern) {
+  Schema schema = all_of({reference("line")});
+  if (!pattern.empty()) schema["pattern"] = pattern;
   return schema;
 }
 
 Schema list_of(Schema item) {
   return {{"type", "array"}, {"minItems", 1}, {"items", std::move(item)}};
 }
-
-Schema map_of(Schema value, Schema names = {}) {
-  Schema schema = {{"type", "object"}, {"minProperties", 1}};
-  if (!names.is_null()) schema["propertyNames"] = std::move(names);
-  schema["additionalProperties"] = std::move(value);
-  return schema;
-}
-
-const char* const kVariablePattern = "^[^=$ ]+$";
 
 // ---- facts -------------------------------------------------------------------------------------------
 
@@ -135,15 +125,31 @@ std::string template_name(const Allowed& allowed) {
 }
 
 Schema definitions() {
-  Schema all = {{"condition", condition()}};
+  Schema all = Schema::parse(kDefinitions);
+  all["condition"] = condition();
   for (const FactInfo& fact : known_facts())
     if (!is_rank_fact(fact)) all[tests_name(fact)] = tests_of(fact);
   for (const bool late : {false, true})
     for (const Allowed& one : {Allowed{.late = late}, Allowed{.rank = true, .late = late},
                                Allowed{.unit = true, .late = late}})
-      all[template_name(one)] = line(template_pattern(one).c_str());
+      all[template_name(one)] = line(template_pattern(one));
   return all;
 }
+
+/// The key of what stands in definitions.json.
+const char* name_of(Variable) { return "variable"; }
+const char* name_of(Cores) { return "cores"; }
+const char* name_of(Width) { return "width"; }
+const char* name_of(Range) { return "range"; }
+const char* name_of(Tree) { return "topology"; }
+const char* name_of(Ignored) { return "line"; }
+const char* name_of(Version) { return "version"; }
+const char* name_of(Bridges) { return "bridges"; }
+const char* name_of(Bases) { return "bases"; }
+const char* name_of(Variables) { return "variables"; }
+const char* name_of(Named) { return "named"; }
+const char* name_of(Values) { return "values"; }
+const char* name_of(const Reasons&) { return "reasons"; }
 
 // ---- kinds -------------------------------------------------------------------------------------------
 
@@ -155,7 +161,7 @@ Part sample() {
   return part;
 }
 /// What `fields` visits becomes the properties of `object`.
-struct Writer {
+struct SchemaWriter {
   Schema& object;
 
   template <class Member, class Kind>
@@ -185,13 +191,17 @@ struct Writer {
     object["anyOf"] = {required("topology"), {{"required", needed}}};
   }
 
+  template <class Kind>
+  requires requires(const Kind& kind) { name_of(kind); }
+  static Schema of(const auto& /*member*/, const Kind& kind) {
+    return all_of({reference(name_of(kind))});
+  }
   static Schema of(const auto& /*member*/, const Form& form) {
     Schema schema = line(form.pattern);
     schema["title"] = form.what;
     if (form.what == kPattern.what) schema["maxLength"] = kMaxPattern;
     return schema;
   }
-  static Schema of(const auto& /*member*/, Variable /*kind*/) { return line(kVariablePattern); }
   static Schema of(const auto& member, Flag /*kind*/) {
     Schema schema = {{"type", "boolean"}};
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(member)>, bool>)
@@ -205,7 +215,15 @@ struct Writer {
         schema["default"] = usual;
     return schema;
   }
-  static Schema of(const auto& /*member*/, const Choice& kind) { return {{"enum", kind.words}}; }
+  template <class Member>
+  static Schema of(const Member& member, const Choice& kind) {
+    Schema schema = {{"enum", kind.words}};
+    if constexpr (std::is_same_v<Member, bool>)
+      schema["default"] = kind.words[member == (kind.yes == 1) ? 1 : 0];
+    else if constexpr (std::is_enum_v<Member>)
+      schema["default"] = kind.words[static_cast<std::size_t>(member)];
+    return schema;
+  }
   static Schema of(const auto& /*member*/, const Templated& kind) {
     Schema schema = all_of({reference(template_name(kind.allowed))});
     schema["title"] = "a template";
@@ -222,25 +240,6 @@ struct Writer {
     if (!kind.allowed.never.empty()) parts.push_back({{"not", required(kind.allowed.never)}});
     return all_of(std::move(parts));
   }
-  static Schema of(const auto& /*member*/, Cores /*kind*/) {
-    Schema schema = line("^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$");
-    schema["examples"] = {"0-3,8"};
-    return schema;
-  }
-  static Schema of(const auto& /*member*/, Width /*kind*/) {
-    Schema schema = line("^[0-9]+(-[0-9]+)?$");
-    schema["examples"] = {"0-3"};
-    return schema;
-  }
-  static Schema of(const auto& /*member*/, const Range& kind) {
-    const Schema least = {{"type", "integer"}, {"minimum", 0}, {"maximum", kind.most}};
-    const Schema most = {{"type", "integer"}, {"minimum", 1}, {"maximum", kind.most}};
-    return {{"type", "array"},
-            {"minItems", 2},
-            {"maxItems", 2},
-            {"items", Schema::array({least, any_of({most, {{"type", "null"}}})})},
-            {"examples", Schema::array({Schema::array({1, 64})})}};
-  }
   template <class Kind>
   static Schema of(const auto& /*member*/, const List<Kind>& kind) {
     Schema schema = list_of(of(std::ignore, kind.of));
@@ -256,7 +255,7 @@ struct Writer {
   template <class Part>
   static Schema of_fields(const Part& part) {
     Schema schema = closed();
-    fields(part, Writer{schema});
+    fields(part, SchemaWriter{schema});
     if constexpr (!std::empty(kOneOf<Part>))
       for (const char* key : kOneOf<Part>) schema["anyOf"].push_back(required(key));
     return schema;
@@ -279,60 +278,15 @@ struct Writer {
   static Schema of(const auto& /*member*/, const ReportOf& kind) {
     Schema schema = closed();
     const Report report;
-    fields(report, kind.allowed, Writer{schema});
+    fields(report, kind.allowed, SchemaWriter{schema});
     return schema;
   }
-  static Schema of(const auto& /*member*/, Tree /*kind*/) {
-    return {{"type", "object"},
-            {"required", {"schema", "cores"}},
-            {"additionalProperties", Schema::object()}};
-  }
-  static Schema of(const auto& /*member*/, Ignored /*kind*/) { return line(); }
-  static Schema of(const auto& /*member*/, Version /*kind*/) {
-    return {{"type", "integer"}, {"const", 1}};
-  }
-  static Schema of(const auto& /*member*/, Bridges /*kind*/) {
-    return {{"type", "array"},
-            {"minItems", 1},
-            {"items", Schema::array({line("^[0-9a-f]{4}:[0-9a-f]{2}$")})},
-            {"additionalItems", line(kPci.pattern)},
-            {"examples", Schema::array({Schema::array({"0000:c0", "0000:c0:01.1"})})}};
-  }
-  static Schema of(const auto& /*member*/, Bases /*kind*/) {
-    const Schema bases = list_of({{"type", "integer"}, {"minimum", 0}, {"maximum", kMaxOffset}});
-    return any_of({bases, list_of(bases)});
-  }
-  static Schema of(const auto& /*member*/, const Reasons& kind) {
-    const Schema one = line(kind.of.pattern);
-    return any_of({one, map_of(one, line(kVariablePattern))});
-  }
-  static Schema of(const auto& /*member*/, Variables /*kind*/) {
-    return map_of(kOneLine, line(kVariablePattern));
-  }
-  static Schema of(const auto& /*member*/, Named /*kind*/) {
-    return any_of({list_of(line()), map_of({{"type", "string"}})});
-  }
   static Schema of(const auto& /*member*/, Roles /*kind*/) {
-    return map_of(of_fields(Binding::Role{}), line(kWord.pattern));
-  }
-  /// A template, or a list built from one.
-  static Schema of(const auto& /*member*/, const Values& /*kind*/) {
-    const auto list = [](const char* each, const char* meaning, Allowed allowed) {
-      Schema schema = closed();
-      schema["properties"] = {{"each", {{"enum", {each}}, {"description", meaning}}},
-                              {"item", of(std::ignore, Templated{allowed})},
-                              {"join", line()}};
-      schema["properties"]["item"]["description"] = "One item";
-      schema["properties"]["join"]["description"] = "Stands between items; a comma without it";
-      schema["required"] = {"each", "item"};
-      return schema;
-    };
-    const Schema one =
-        all_of({kOneLine, {{"pattern", template_pattern({.rank = true, .late = true})}}});
-    return map_of(any_of({one, list("rank", "Once per local rank", {.rank = true, .late = true}),
-                          list("unit", "Once per unit of the node; `${unit}` counts from 0",
-                               {.unit = true, .late = true})}),
-                  line(kVariablePattern));
+    Schema schema = {{"type", "object"}, {"minProperties", 1}};
+    schema["propertyNames"] = line(kWord.pattern);
+    schema["additionalProperties"] = of_fields(Binding::Role{});
+    schema["title"] = "objects by name";
+    return schema;
   }
   static Schema of(const auto& /*member*/, const Words& kind) {
     Schema schema = closed();
@@ -342,6 +296,7 @@ struct Writer {
       schema["properties"][name] = list;
       schema["properties"][name]["description"] = "For this one";
     }
+    schema["title"] = "lists of templates by name";
     return schema;
   }
 };
@@ -354,7 +309,7 @@ std::string profile_schema() {
                             {"title", "A profile of hpclaunch"},
                             {"description", "What hpclaunch knows about a site."},
                             {"allowComments", true}};
-  schema.update(profile::Writer::of_fields(Profile{}));
+  schema.update(profile::SchemaWriter::of_fields(Profile{}));
   schema["definitions"] = profile::definitions();
   return schema.dump(1) + "\n";
 }
