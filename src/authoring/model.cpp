@@ -1,4 +1,4 @@
-// A probed node as a profile's node model, and what the model cannot express of it.
+// A probed node as a profile's node model: by counts where these say all of it, else as a topology.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,6 @@
 #include "hpclaunch/check.h"
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/profile.h"
-#include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::authoring {
@@ -19,17 +18,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kMiB = 1024 * 1024;
-
-// Whether these are the same cores, or parts of the same ones, by position. False where the model has another
-// number of cores.
-bool same_cores(const Topology& node, const CpuSet& pus, const Topology& model,
-                const CpuSet& modelled) {
-  return std::equal(node.cores.begin(), node.cores.end(), model.cores.begin(), model.cores.end(),
-                    [&](const Core& a, const Core& b) {
-                      return pus.contains(a.pus) == modelled.contains(b.pus) &&
-                             pus.intersects(a.pus) == modelled.intersects(b.pus);
-                    });
-}
 
 struct Shape {
   int packages = 1;
@@ -48,20 +36,6 @@ std::vector<int> nodes_with_cores(const Topology& node) {
   for (const Core& core : node.cores)
     if (std::ranges::count(found, core.numa) == 0) found.push_back(core.numa);
   return found;
-}
-
-// What the model calls a NUMA node: it numbers those with cores from 0. -1 where it has none like it.
-int number_in(const Topology& model, const Topology& node, int os_index) {
-  const NumaNode* real = node.find_numa(os_index);
-  if (real == nullptr) return -1;
-  const auto alike = [&](const NumaNode& one) {
-    return same_cores(node, real->pus, model, one.pus);
-  };
-  const NumaNode* same = model.find_numa(os_index);
-  if (same != nullptr && alike(*same)) return os_index;
-  if (real->pus.empty()) return -1;
-  const auto at = std::find_if(model.numa_nodes.begin(), model.numa_nodes.end(), alike);
-  return at == model.numa_nodes.end() ? -1 : at->os_index;
 }
 
 // Counts that divide evenly, and one large block where they do not.
@@ -104,12 +78,10 @@ void put_extra(const Topology& node, const Shape& shape, Json& out) {
       continue;
     Json& entry = out["memory_only_numa"].emplace_back(
         Json{{"os_index", numa.os_index}, {"memory_mb", numa.memory_bytes / kMiB}});
-    // In the model's numbers, which are others where its NUMA nodes are.
-    const bool numbered = with_cores.size() == static_cast<std::size_t>(shape.numa_nodes());
-    for (std::size_t n = 0; numbered && n < with_cores.size(); ++n)
-      if (const NumaNode* other = node.find_numa(with_cores[n]);
+    for (const int index : with_cores)
+      if (const NumaNode* other = node.find_numa(index);
           other != nullptr && !numa.pus.empty() && other->pus == numa.pus)
-        entry["near_numa"] = n;
+        entry["near_numa"] = index;
   }
 }
 
@@ -128,7 +100,7 @@ void put_bridges(const std::vector<std::string>& way, const std::vector<Entry>& 
   if (!shared.empty()) out["bridges"] = shared;
 }
 
-// The model's numbers of the cores within `pus`.
+// The places of the cores within `pus`.
 void put_cores(const Topology& node, const CpuSet& pus, Json& out) {
   CpuSet cores;
   for (std::size_t c = 0; c < node.cores.size(); ++c)
@@ -136,18 +108,16 @@ void put_cores(const Topology& node, const CpuSet& pus, Json& out) {
   if (!cores.empty()) out["cores"] = cores.to_list();
 }
 
-// Where a device is, in the model's numbers.
-Json place_of(const Topology& node, const Device& device, const Topology& model) {
+Json place_of(const Topology& node, const Device& device) {
   Json out = Json::object();
   const NumaNode* numa = node.find_numa(device.numa);
-  const CpuSet& near = numa == nullptr || !device.pus.empty() ? device.pus : numa->pus;
-  const int number = number_in(model, node, device.numa);
-  if (number >= 0) out["numa"] = number;
-  if (number < 0 || near != numa->pus) put_cores(node, near, out);
+  if (numa != nullptr) out["numa"] = device.numa;
+  if (!device.pus.empty() && (numa == nullptr || device.pus != numa->pus))
+    put_cores(node, device.pus, out);
   return out;
 }
 
-// Links by the places of their devices in the list, which are the model's numbers.
+// Links by the places of their devices in the list.
 void put_links(const Topology& node, const std::vector<int>& listed, Json& out) {
   const auto place = [&](int index) {
     return std::find(listed.begin(), listed.end(), index) - listed.begin();
@@ -161,7 +131,7 @@ void put_links(const Topology& node, const std::vector<int>& listed, Json& out) 
   }
 }
 
-void put_devices(const Topology& node, const Topology& model, Json& model_json) {
+void put_devices(const Topology& node, Json& model_json) {
   if (node.devices.empty()) return;
   const Device& first = node.devices.front();
   Json out = {{"vendor", first.vendor}};
@@ -173,7 +143,7 @@ void put_devices(const Topology& node, const Topology& model, Json& model_json) 
   for (const Device& device : node.devices) {
     if (device.vendor != first.vendor) continue;
     listed.push_back(device.index);
-    Json& entry = out["list"].emplace_back(place_of(node, device, model));
+    Json& entry = out["list"].emplace_back(place_of(node, device));
     // The format wants addresses unique.
     if (is_pci_address(device.pci) &&
         std::ranges::count(node.devices, device.pci, &Device::pci) == 1)
@@ -184,15 +154,14 @@ void put_devices(const Topology& node, const Topology& model, Json& model_json) 
   model_json["devices"] = std::move(out);
 }
 
-void put_nics(const Topology& node, const Topology& model, Json& model_json) {
+void put_nics(const Topology& node, Json& model_json) {
   for (const Nic& nic : node.nics) {
     Json& entry = model_json["nics"].emplace_back(Json::object());
     if (!nic.name.empty()) entry["name"] = short_text(nic.name);
     if (!nic.fabric.empty()) entry["fabric"] = short_text(nic.fabric);
     if (std::ranges::find(kNicKinds, nic.kind) != kNicKinds.end()) entry["kind"] = nic.kind;
     put_cores(node, nic.pus, entry);
-    const int number = number_in(model, node, nic.numa);
-    if (!entry.contains("cores") && number >= 0) entry["numa"] = number;
+    if (!entry.contains("cores") && nic.numa >= 0) entry["numa"] = nic.numa;
     if (is_pci_address(nic.pci)) entry["pci"] = nic.pci;
     put_bridges(nic.bridges, node.devices, entry);
   }
@@ -239,20 +208,29 @@ std::set<std::string> telling_caches(const Topology& node) {
   return caches;
 }
 
-// The numbering of cores alone where that differs: nothing else can be compared then.
-void compare(const Topology& real, const Topology& model, NodeText& found) {
-  found.numbered = std::ranges::equal(real.cores, model.cores, {}, &Core::pus, &Core::pus);
-  if (!found.numbered) {
-    found.lost.emplace_back("cores and hardware threads are numbered in another way");
-    return;
-  }
-  for (const Diagnostic& one : find_drift(model, real))
-    found.lost.push_back(render::printable(one.message));
-  if (telling_caches(real) != telling_caches(model))
-    found.lost.emplace_back("other caches are shared by cores");
-  for (const Device& device : real.devices)
-    if (json_text(device.model) != json_text(real.devices.front().model))
-      found.lost.push_back(fmt::format("device {} is of another model", device.index));
+// Whether the description says all that a plan can follow from.
+bool same_node(const Topology& real, const Topology& model) {
+  return std::ranges::equal(real.cores, model.cores, {}, &Core::pus, &Core::pus) &&
+         find_drift(model, real).empty() && telling_caches(real) == telling_caches(model) &&
+         std::ranges::all_of(real.devices, [&](const Device& device) {
+           return device.model == real.devices.front().model;
+         });
+}
+
+// The node as a topology, without what only this one node has.
+Json topology_json(const Topology& node) {
+  Json all = Json::parse(topology_to_json(node));
+  all.erase("hostname");
+  all.erase("allowed");
+  for (Json& list : all)
+    for (Json& part : list) {
+      if (!part.is_object()) continue;
+      for (const char* key : {"uuid", "instances", "addresses", "state", "speed_mbps"})
+        part.erase(key);
+      for (Json& value : part)
+        if (value.is_string()) value = short_text(value.get<std::string>());
+    }
+  return all;
 }
 
 // Removes the interfaces that jobs do not use, and names them: the format has no state and no speed.
@@ -282,7 +260,7 @@ std::string written(const nlohmann::ordered_json& json) {
     parts.push_back(json.is_object() ? fmt::format("\"{}\": {}", key, written(value))
                                      : written(value));
   if (json.is_object()) return fmt::format("{{{}}}", joined(parts, ", "));
-  return json.front().is_object()
+  return !json.empty() && json.front().is_object()
              ? fmt::format("[\n        {}\n      ]", joined(parts, ",\n        "))
              : fmt::format("[{}]", joined(parts, ", "));
 }
@@ -299,27 +277,11 @@ NodeText node_model_text(const Topology& whole_node) {
   NodeText text;
   text.left_out = drop_idle_nics(node);
   Json lines = shape_json(node, shape_of(node));
-  Result<Topology> shape = read_back(lines);
-  if (!shape) {
-    Shape block;
-    block.cores_per_numa = static_cast<int>(node.cores.size());
-    lines = shape_json(node, block);
-    shape = read_back(lines);
-  }
-  text.lines = members(lines);
-  if (!shape) {
-    text.lost = {shape.error().message};
-    return text;
-  }
-  put_devices(node, *shape, lines);
-  put_nics(node, *shape, lines);
+  put_devices(node, lines);
+  put_nics(node, lines);
   const Result<Topology> model = read_back(lines);
-  if (!model) {
-    compare(node, *shape, text);
-    text.lost.push_back("devices and interfaces: " + model.error().message);
-    return text;
-  }
-  compare(node, *model, text);
+  text.counts = model && same_node(node, *model);
+  if (!text.counts) lines = {{"topology", topology_json(node)}};
   text.lines = members(lines);
   return text;
 }

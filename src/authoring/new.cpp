@@ -129,13 +129,11 @@ Result<std::string> expect_section(const Fresh& fresh, const std::string& unfini
   }
   if (cases.empty())
     return Error{ErrorKind::invalid, "no plan is possible for this node", "hpclaunch topo"};
-  const bool numbered = node_model_text(fresh.node).numbered;
   return prose(
              "Golden cases for \"hpclaunch profile test\" (docs/reference/profile-format.md, "
              "expect): the plans of the day when this was written. After an intended change: "
              "hpclaunch profile test --update.",
              2) +
-         (numbered ? "" : prose("CPU numbers are the model's, not this node's.", 2)) +
          fmt::format("  \"expect\": [\n{}\n  ]\n}}\n", joined(cases, ",\n"));
 }
 

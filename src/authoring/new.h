@@ -49,9 +49,8 @@ std::string prose(std::string_view text, int indent);
 /// A node model as written in a profile.
 struct NodeText {
   std::string lines;                  ///< the keys of its shape, devices and interfaces; no braces
-  std::vector<std::string> lost;      ///< what the format cannot express of the node, for people
+  bool counts = false;                ///< else `lines` are a topology
   std::vector<std::string> left_out;  ///< interfaces that no job would use: "\"eno1\" (down)"
-  bool numbered = false;              ///< the model's cores are the node's, in the same order
 };
 NodeText node_model_text(const Topology& node);
 

@@ -32,15 +32,6 @@ std::string default_mode(const Profile& profile) {
   return default_of(profile.device_modes, profile.device_mode);
 }
 
-// The first statement of a longer text, up to one of `stops`. `profile show` has the rest.
-std::string gist(const std::string& text, const char* stops = ".;") {
-  constexpr std::size_t kEnough = 45;  // bytes
-  for (std::size_t at = text.find_first_of(stops); at != std::string::npos;
-       at = text.find_first_of(stops, at + 1))
-    if (at >= kEnough && text.substr(at + 1, 1) == " ") return text.substr(0, at);
-  return text;
-}
-
 // The stacks that a condition names; none: it applies to all, or excludes some.
 std::vector<std::string> stacks_of(const When& when) {
   for (const Test& test : when)
@@ -253,7 +244,7 @@ std::string bindings(const Profile& profile, const std::set<std::string>& elsewh
   for (const Binding& one : profile.bindings)
     if (elsewhere.count(one.origin.profile) == 0 && is_default(profile, one.when))
       rows.push_back({one.when.empty() ? "any ranks" : code(when_text(one.when)),
-                      markdown::text(gist(one.origin.why, ".;,"))});
+                      markdown::text(one.origin.why)});
   return markdown::table(rows);
 }
 
@@ -355,7 +346,7 @@ std::string traps(const Profile& profile, const std::set<std::string>& elsewhere
           fmt::format("- {}: {}",
                       markdown::link(markdown::text(note.title.empty() ? note.id : note.title),
                                      note.origin.source),
-                      markdown::text(gist(note.text))),
+                      markdown::text(note.text)),
           "  ");
   return out.empty() ? "" : "## Traps and hints\n\n" + out;
 }
