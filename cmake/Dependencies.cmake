@@ -136,8 +136,8 @@ elseif(TARGET PkgConfig::hwloc)
   add_library(hpclaunch::hwloc ALIAS PkgConfig::hwloc)
 else()
   hpclaunch_fetch(hwloc 2.3 "libhwloc-dev pkg-config" "hwloc-devel pkgconf-pkg-config"
-                  https://download.open-mpi.org/release/hwloc/v2.12/hwloc-2.12.0.tar.bz2
-                  06a0a2bdc0a5714e839164683846a0e936a896213758e9d37e49e232b89c58d4)
+                  https://download.open-mpi.org/release/hwloc/v2.14/hwloc-2.14.0.tar.bz2
+                  966b9bb3e9f29f8d65ce8d106779e457f40e246a645e584b100772a42f9ae94b)
   # GPUs are found through vendor libraries that hpclaunch opens itself, PCI through sysfs.
   set(_hwloc_prefix ${CMAKE_BINARY_DIR}/_deps/hwloc-install)
   find_program(HPCLAUNCH_MAKE NAMES gmake make REQUIRED)

@@ -13,11 +13,11 @@
 namespace hpclaunch::probe {
 namespace {
 
-bool is_type(hwloc_obj_t osdev, hwloc_obj_osdev_type_t type) {
+bool is_type(hwloc_obj_t osdev, unsigned long type) {
 #if HWLOC_API_VERSION >= 0x00030000
-  return (osdev->attr->osdev.types & static_cast<hwloc_obj_osdev_types_t>(type)) != 0;
+  return (osdev->attr->osdev.types & type) != 0;
 #else
-  return osdev->attr->osdev.type == type;
+  return static_cast<unsigned long>(osdev->attr->osdev.type) == type;
 #endif
 }
 
@@ -97,9 +97,11 @@ std::map<hwloc_obj_t, Ports> network_functions(hwloc_topology_t from) {
     if (class_id >> 8 != kNetworks && class_id != kOldInfiniband) continue;
     const bool wireless =
         name_of(osdev).rfind("wl", 0) == 0;  // as systemd and the kernel name them
-    if (is_type(osdev, HWLOC_OBJ_OSDEV_NETWORK) && !wireless)
+    // hwloc 3 calls an adapter such as mlx5_0 a network device too, and 2.14 calls cxi0 nothing else.
+    if (is_type(osdev, HWLOC_OBJ_OSDEV_OPENFABRICS) || name_of(osdev).starts_with("cxi"))
+      functions[pci].fabrics.push_back(osdev);
+    else if (is_type(osdev, HWLOC_OBJ_OSDEV_NETWORK) && !wireless)
       functions[pci].interfaces.push_back(osdev);
-    if (is_type(osdev, HWLOC_OBJ_OSDEV_OPENFABRICS)) functions[pci].fabrics.push_back(osdev);
   }
   return functions;
 }

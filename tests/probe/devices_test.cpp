@@ -205,6 +205,20 @@ TEST_CASE("halves of a GPU are near a cache, not only a NUMA node", "[probe][xml
                                                   "slingshot:hsn3:cxi3@2"});
 }
 
+TEST_CASE("a Slingshot adapter that hwloc 2.14 shows beside its interface is no interface",
+          "[probe][xml]") {
+  std::string xml = test::source_file("tests/machines/devices/mi250x-blade.xml");
+  const std::string_view before = "<object type=\"OSDev\" gp_index=\"";
+  for (int number = 0; number < 4; ++number) {
+    const std::size_t name = xml.find("name=\"hsn" + std::to_string(number));
+    REQUIRE(name != std::string::npos);
+    xml.insert(xml.rfind(before, name), std::string(before) + std::to_string(900000 + number) +
+                                            "\" name=\"cxi" + std::to_string(number) +
+                                            "\" subtype=\"Slingshot\" osdev_type=\"2\"/>\n");
+  }
+  CHECK(names(topology_of(xml)) == names(machine("devices/mi250x-blade.xml")));
+}
+
 TEST_CASE("partitions keep the order of their numbers", "[probe][xml]") {
   for (const char* file : {"devices/mi300a-tpx.xml", "devices/mi300a-tpx-lost.xml"}) {
     const Topology got = machine(file);

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -232,6 +233,9 @@ TEST_CASE("XML that is not a whole hwloc file is refused", "[probe][xml]") {
                 "(format version 1): invalid object Core P#0 with some missing cpusets"));
   const Error newer = refusal(replaced(xml, "version=\"2.0\"", "version=\"9.5\""));
   CHECK(newer.message.find("9.5") != std::string::npos);
+  const std::string release = hwloc_version();  // "2.9.0"
+  CHECK(std::ranges::count(release, '.') == 2);
+  CHECK(newer.message.starts_with("hwloc " + release + " cannot read it"));
   CHECK(newer.hint.find("--export-xml-flags v") != std::string::npos);
   CHECK(refusal(xml.substr(0, xml.size() / 2)).hint.find("check that the file is complete") !=
         std::string::npos);
