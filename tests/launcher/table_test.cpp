@@ -171,6 +171,7 @@ TEST_CASE("every container engine has its words and is in each place that names 
        "--no-container-entrypoint --devices --container-mounts=/from:/to "
        "--container-env=NAME --container-image=IMAGE"},
       {"ce", "--devices --environment=IMAGE"},
+      {"sarus-suite", "--devices --edf=IMAGE"},
       {"enroot",
        "/bin/engine start --devices --mount=/from:/to:none:x-create=auto,bind "
        "--env=NAME IMAGE"},
