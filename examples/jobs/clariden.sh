@@ -2,10 +2,10 @@
 # clariden: 2 nodes, at most 01:00:00, queue normal, 8 ranks
 # Written by: hpclaunch script --profile clariden -N 2 -t 1h -- python3 train_ddp.py
 # Submit with: sbatch FILE
-# --uenv=pytorch/v2.8.0:/user-environment, --view=default: PyTorch and its libraries are in this image; the view
+# --uenv=pytorch/v2.9.1:/user-environment, --view=default: PyTorch and its libraries are in this image; the view
 # puts them on the paths
 # --gpus-per-node=4: srun takes the GPUs from what sbatch was asked for; hpclaunch orders or masks them itself
-#SBATCH --uenv=pytorch/v2.8.0:/user-environment
+#SBATCH --uenv=pytorch/v2.9.1:/user-environment
 #SBATCH --view=default
 #SBATCH --gpus-per-node=4
 #SBATCH -N 2

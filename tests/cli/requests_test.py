@@ -121,7 +121,7 @@ SITES["perlmutter"] = [
 ]
 WHOLE = {  # sites that give whole nodes: the same for every shape
     "aurora": ["-l place=scatter", "-k doe"], "polaris": ["-l place=scatter", "-k doe"], "frontier": [],
-    "daint": ["--uenv=pytorch/v2.8.0:/user-environment", "--view=default", "--gpus-per-node=4"], "jupiter": ["--gres=gpu:4"],
+    "daint": ["--uenv=pytorch/v2.9.1:/user-environment", "--view=default", "--gpus-per-node=4"], "jupiter": ["--gres=gpu:4"],
     "gcp-a3": ["--gpus-per-node=8", "--exclusive", "--mem=0"],
 }
 SHAPES = ("-N 1", "-N 1 -n 1", "-N 1 -n 1 --cpus-per-rank 1", "-N 1 -n 2", "-N 1 -n 3", "-N 2 --ppn 1", "-N 2 -n 3 --gpu-view own", "-N 1 --ppn 4", "-N 1 -n 1 --devices-per-rank 2", "-N 1 --agent")
