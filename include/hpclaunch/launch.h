@@ -21,7 +21,7 @@ Entered enter(const ContainerUse& container, const std::string& shim, Plan plan)
 
 /// The launch line of `plan`, in the container where there is one. Errors: as the launcher's render.
 Result<Argv> launch_line(const ContainerUse& container, const ChosenLauncher& launcher,
-                         const std::string& shim, Plan plan);
+                         const std::string& shim, const Plan& plan);
 
 /// The next attempt: with its number and, unless the user chose one, a new MASTER_PORT. Errors: as prepare.
 Result<Prepared> plan_restart(const Prepared& before, int restart, const std::vector<int>& lost);

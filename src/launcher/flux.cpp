@@ -103,7 +103,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::s
 
 }  // namespace
 
-const Launcher flux = {
+Launcher flux = {
     .name = "flux",
     .programs = {"flux"},
     .recognition = {.texts = {{"libflux-core:", "libflux-core:"}}, .name_parts = {"flux"}},

@@ -65,7 +65,7 @@ TerminationPolicy hydra_termination() {
   return {.fails_fast = false, .steps = {{kKill, 10'000}}, .on_parent_death = kKill};
 }
 
-const Launcher hydra = {
+Launcher hydra = {
     .name = "hydra",
     .programs = {"mpiexec.hydra", "mpiexec.mpich", "mpiexec"},
     .recognition = {.texts = {{"HYDRA build details", "Version:"}},

@@ -39,7 +39,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
 
 }  // namespace
 
-const Launcher intelmpi = {
+Launcher intelmpi = {
     .name = "intelmpi",
     .programs = {"mpiexec.hydra", "mpiexec", "mpirun"},
     .recognition = {.texts = {{"Intel(R) MPI", "Version"}}, .companion = "hydra_bstrap_proxy"},

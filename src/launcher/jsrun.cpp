@@ -54,19 +54,19 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& program, const std::s
 }  // namespace
 
 // JSM's programs have a folder of their own; what jsrun prints is not documented.
-const Launcher jsrun = {.name = "jsrun",
-                        .programs = {"jsrun"},
-                        .recognition = {.folder = "/jsm_pmix/",
-                                        .texts = {{"jsrun", "", true}},
-                                        .name_parts = {"jsrun"}},
-                        .rank_variables = "JSM_NAMESPACE_*",
-                        .mpi = "openmpi",
-                        .rereads = {":"},
-                        .traits = {.rank_var = "JSM_NAMESPACE_RANK",
-                                   .local_rank_var = "JSM_NAMESPACE_LOCAL_RANK",
-                                   .multi_node = true,
-                                   .termination = {.queues = true}},
-                        .grammar = kGrammar,
-                        .render = render};
+Launcher jsrun = {.name = "jsrun",
+                  .programs = {"jsrun"},
+                  .recognition = {.folder = "/jsm_pmix/",
+                                  .texts = {{"jsrun", "", true}},
+                                  .name_parts = {"jsrun"}},
+                  .rank_variables = "JSM_NAMESPACE_*",
+                  .mpi = "openmpi",
+                  .rereads = {":"},
+                  .traits = {.rank_var = "JSM_NAMESPACE_RANK",
+                             .local_rank_var = "JSM_NAMESPACE_LOCAL_RANK",
+                             .multi_node = true,
+                             .termination = {.queues = true}},
+                  .grammar = kGrammar,
+                  .render = render};
 
 }  // namespace hpclaunch::launcher

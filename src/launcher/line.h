@@ -11,7 +11,7 @@
 namespace hpclaunch::launcher {
 
 // The rows of the table; each is defined in the file of its name.
-#define HPCLAUNCH_DECLARE(name) extern const Launcher name;
+#define HPCLAUNCH_DECLARE(name) extern Launcher name;
 HPCLAUNCH_LAUNCHERS(HPCLAUNCH_DECLARE)
 #undef HPCLAUNCH_DECLARE
 

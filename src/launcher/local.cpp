@@ -27,7 +27,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& self, const std::stri
 
 }  // namespace
 
-const Launcher local = {
+Launcher local = {
     .name = "local",
     .rank_mark = "HPCLAUNCH_LOCAL_RANK",
     // Of launchers that hpclaunch never starts: MVAPICH2's and Horovod's.

@@ -91,7 +91,7 @@ void of_version(LauncherTraits& traits, std::string_view version) {
 
 }  // namespace
 
-const Launcher openmpi = {
+Launcher openmpi = {
     .name = "openmpi",
     .programs = {"mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi", "orterun"},
     .recognition = {.texts = {{"(Open MPI)", "(Open MPI)"}, {"(OpenRTE)", "(OpenRTE)"}},

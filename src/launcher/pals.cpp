@@ -49,7 +49,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
 
 }  // namespace
 
-const Launcher pals = {
+Launcher pals = {
     .name = "pals",
     .programs = {"mpiexec", "mpirun"},
     .recognition = {.folder = "/cray/pals/",

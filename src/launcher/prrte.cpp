@@ -125,7 +125,7 @@ Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim)
   return line.finish(shim);
 }
 
-const Launcher prrte = {
+Launcher prrte = {
     .name = "prrte",
     .programs = {"prterun"},
     .recognition = {.texts = {{"(PRRTE)", "(PRRTE)"}}, .name_parts = {"prterun"}},

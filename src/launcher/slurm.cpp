@@ -105,7 +105,7 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& srun, const std::stri
 
 }  // namespace
 
-const Launcher slurm = {
+Launcher slurm = {
     .name = "slurm",
     .programs = {"srun"},
     // Without a configuration in reach it complains instead of printing its version.

@@ -53,7 +53,7 @@ std::size_t find_local_rank(std::string_view text) {
 }
 
 std::span<const Launcher> launchers() {
-#define HPCLAUNCH_ROW(name) launcher::name,
+#define HPCLAUNCH_ROW(name) std::move(launcher::name),
   static const auto kAll = [] {
     std::array all = {HPCLAUNCH_LAUNCHERS(HPCLAUNCH_ROW)};
     for (Launcher& one : all) {
@@ -127,9 +127,14 @@ std::optional<LauncherIdentity> identify_launcher_by_path(
 
 bool is_rank_variable(std::string_view name) {
   const auto is_among = [&](std::string_view names) {
-    return std::ranges::any_of(split(names, ' '), [&](std::string_view one) {
-      return one.ends_with('*') ? name.starts_with(one.substr(0, one.size() - 1)) : name == one;
-    });
+    for (;;) {
+      const std::size_t end = names.find(' ');
+      const std::string_view one = names.substr(0, end);
+      if (one.ends_with('*') ? name.starts_with(one.substr(0, one.size() - 1)) : name == one)
+        return true;
+      if (end == std::string_view::npos) return false;
+      names.remove_prefix(end + 1);
+    }
   };
   return std::ranges::any_of(launchers(), [&](const Launcher& one) {
     return is_among(one.rank_variables) ||

@@ -73,7 +73,7 @@ bool is_token(std::string_view value) {
       "hf_",   "ghp_", "gho_", "ghs_", "github_pat_", "glpat-",    "AKIA",
       "xoxb-", "xoxp", "sk-",  "AIza", "wandb_v1_",   "-----BEGIN"};
   constexpr std::size_t kShortest = 16;
-  return value.size() >= kShortest && !is_plain(value) &&
+  return value.size() >= kShortest && value.find_first_of(kBlanks) == kNone && !is_plain(value) &&
          std::ranges::any_of(kBegins, [&](auto begin) { return value.starts_with(begin); });
 }
 
@@ -89,8 +89,8 @@ bool names_a_secret(std::string_view name, std::string_view value) {
   constexpr std::array<std::string_view, 3> kPlaces = {"FILE", "PATH", "DIR"};
   constexpr std::size_t kLongField = 20;
   const std::string variable = as_variable(name);
-  if (value.empty() || !is_secret(variable, value)) return false;
-  if (is_token(value) || has_password(value)) return true;
+  if (is_token(value)) return true;
+  if (value.empty() || !is_secret(variable) || !is_secret(variable, value)) return false;
   if (is_identifier(name) && name == variable) return true;
   const bool only_ending = !is_secret(variable + "S");
   const bool field = value.size() < kLongField && std::ranges::all_of(value, [](char c) {
@@ -245,16 +245,17 @@ bool is_secret(std::string_view name) {
       "ANSWER", "AUDIO",    "COLUMN",   "DATA",     "FEATURE", "GROUP",     "IMAGE",
       "INPUT",  "LABEL",    "MESSAGE",  "MESSAGES", "OUTPUT",  "PARTITION", "PROMPT",
       "QUERY",  "QUESTION", "RESPONSE", "REWARD",   "SORT",    "TARGET",    "TEXT"};
-  const std::vector<std::string_view> parts = split(upper, '_');
   const auto is_one_of = [](const auto& list) {
     return [&list](std::string_view part) { return std::ranges::count(list, part) > 0; };
   };
   if (std::ranges::any_of(kLast, [&](auto word) { return upper.ends_with(word); }) ||
       std::ranges::any_of(kWords, [&](auto word) { return has_word(upper, word); }))
     return true;
-  if (has_word(upper, "TOKEN")) return std::ranges::none_of(parts, is_one_of(kOfText));
-  return upper.ends_with("_KEY") &&
-         !std::all_of(parts.begin(), parts.end() - 1, is_one_of(kFields));
+  const bool token = has_word(upper, "TOKEN");
+  if (!token && !upper.ends_with("_KEY")) return false;
+  const std::vector<std::string_view> parts = split(upper, '_');
+  return token ? std::ranges::none_of(parts, is_one_of(kOfText))
+               : !std::all_of(parts.begin(), parts.end() - 1, is_one_of(kFields));
 }
 
 std::vector<SecretWord> secrets_in(const std::vector<std::string>& words) {

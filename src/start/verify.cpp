@@ -165,7 +165,7 @@ Result<Argv> report_line_of(Plan plan, const Prepared& prepared, Observed& seen)
   if (!wire) return wire.error();
   plan.environment.wire = std::move(*wire);
   seen.env = launch_environment(plan, env);
-  return launch_line(prepared.container, prepared.launcher, prepared.shim, std::move(plan));
+  return launch_line(prepared.container, prepared.launcher, prepared.shim, plan);
 }
 
 // Of which no rank has reported; "" for none.

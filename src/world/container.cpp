@@ -385,9 +385,13 @@ Entered enter(const ContainerUse& container, const std::string& shim, Plan plan)
 }
 
 Result<Argv> launch_line(const ContainerUse& container, const ChosenLauncher& launcher,
-                         const std::string& shim, Plan plan) {
-  plan.launch.command = quoted_command(*launcher.launcher, std::move(plan.launch.command));
-  const Entered entered = enter(container, shim, std::move(plan));
+                         const std::string& shim, const Plan& plan) {
+  std::vector<std::string> command = quoted_command(*launcher.launcher, plan.launch.command);
+  if (container.engine == nullptr && command == plan.launch.command)
+    return launcher.launcher->render(plan, launcher.facts, shim);
+  Plan changed = plan;
+  changed.launch.command = std::move(command);
+  const Entered entered = enter(container, shim, std::move(changed));
   return launcher.launcher->render(entered.plan, launcher.facts, entered.first);
 }
 

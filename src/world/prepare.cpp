@@ -238,11 +238,11 @@ Result<Made> complete(const Means& means) {
   if (!container) return container.error();
   made.container = std::move(container->use);
   if (container->choice) made.plan.explanation.choices.push_back(*std::move(container->choice));
-  if (made.plan.launch.command.empty()) return made;
+  if (made.plan.launch.command.empty()) return {std::move(made)};
   Result<Argv> argv = launch_line(made.container, means.launcher, means.shim, made.plan);
   if (!argv) return argv.error();
   made.argv = *std::move(argv);
-  return made;
+  return {std::move(made)};
 }
 
 namespace {

@@ -113,7 +113,7 @@ TEST_CASE("a name and its value: secret or not", "[model][secret]") {
       {"HF_TOKEN", "12345x"},
       {"ANY", "hf_abcdefghijklmnopq"},  // it looks like one
       {"PAD_TOKEN", "hf_abcdefghijklmnopq"},
-      {"BASE", "sk-ant-REDACTED"},
+      {"BASE", "sk-ant-abcdefghi"},
       {"URL", "https://user:word@host/x"},
       {"DATA_API_KEY", "data"},
   };
@@ -139,7 +139,7 @@ TEST_CASE("a name and its value: secret or not", "[model][secret]") {
       {"HF_TOKEN", "hf_xxxxxxxxxxxxxxxx"},
       {"HF_TOKEN", "..."},
       {"WANDB_API_KEY", "***"},
-      {"WANDB_API_KEY", "{{ wandb_key }}"},
+      {"WANDB_API_KEY", "{{wandb_key}}"},
       {"PROMPT_KEY", "source_prompt"},
       {"LABEL_KEY", "text"},
       {"INPUT_IMAGE_KEY", "jpg"},

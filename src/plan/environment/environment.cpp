@@ -189,7 +189,7 @@ Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, c
   if (supervision.mps) environment.make_dirs.push_back(add_mps(input, settings));
   if (input.request->profile_start)
     environment.make_dirs.push_back(add_start_profile(input, settings));
-  environment.settings = settings.finish();
+  environment.settings = std::move(settings).finish();
   // The launcher may set its own again for each rank.
   for (const Setting& setting : environment.settings)
     if (std::holds_alternative<Unset>(setting.value()) &&

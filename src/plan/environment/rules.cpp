@@ -43,11 +43,19 @@ bool differs_by_rank(const Template& value) {
 
 // The values of the ranks of one class of nodes.
 Result<std::vector<std::string>> of_class(const Template& value, const NodeClass& node,
-                                          const Slots& slots, Facts facts) {
-  set_ranks_per_node(std::ssize(node.ranks), facts);
+                                          const Slots& slots, const Facts& job) {
   const bool by_rank = differs_by_rank(value);
+  const bool once = value.each == Template::Each::once && !by_rank;
+  const auto usual = job.job.find("ranks_per_node");
+  if (once && usual != job.job.end() && usual->second == std::to_string(node.ranks.size())) {
+    Result<std::string> item = expand(value.text, job);
+    if (!item) return item.error();
+    return std::vector<std::string>(node.ranks.size(), *item);
+  }
+  Facts facts = job;
+  set_ranks_per_node(std::ssize(node.ranks), facts);
   std::vector<RankFacts> each;
-  if (value.each == Template::Each::once && !by_rank) each.emplace_back();
+  if (once) each.emplace_back();
   for (std::size_t r = 0; r < node.ranks.size(); ++r)
     if (value.each == Template::Each::rank || by_rank) each.push_back(facts_of(node.ranks[r], r));
   for (int u = 0; u < slots.total; ++u)
@@ -68,6 +76,9 @@ Result<std::vector<std::string>> of_class(const Template& value, const NodeClass
 // Errors: `invalid`, naming the fact that is not set.
 Result<Value> evaluate(const Template& value, const Facts& job, const Slots& slots,
                        const Placement& placement) {
+  const bool plain =
+      value.each == Template::Each::once && value.text.find('$') == std::string::npos;
+  if (plain && !placement.classes.empty()) return Value(value.text);
   PerRank values;
   for (const NodeClass& node : placement.classes) {
     Result<std::vector<std::string>> items = of_class(value, node, slots.of(node.grant), job);
@@ -204,12 +215,13 @@ void note_outside(const Rule& rule, const Facts& facts, std::vector<OutsideRule>
     return std::ranges::any_of(std::array{"env.", "library.", "module.", "value."},
                                [&](const char* group) { return test.fact.starts_with(group); });
   };
+  if (std::ranges::none_of(rule.when, outside)) return;
   When of_job, others;
   for (const Test& test : rule.when) (outside(test) ? of_job : others).push_back(test);
   const bool sets = !rule.defaults.empty() || !rule.require.empty() || !rule.prepend.empty() ||
                     !rule.unset.empty() || !rule.launch.empty() || rule.core_limit ||
                     !rule.make_dirs.empty();
-  if (of_job.empty() || !(sets || !rule.batch.empty()) || !holds(others, facts)) return;
+  if (!(sets || !rule.batch.empty()) || !holds(others, facts)) return;
   const bool now = holds(of_job, facts);
   found.push_back(
       {rule.id, now ? met(of_job, facts) : unmet(of_job, facts), now, !rule.batch.empty()});
@@ -337,6 +349,9 @@ void add_placed_facts(const PlanInput& input, int nodes, const Placement& placem
 void apply_rules(const PlanInput& input, Facts facts, bool late, const Slots& slots,
                  const Placement& placement, Settled& made, EnvSettings& settings) {
   if (input.profile == nullptr) return;
+  const std::vector<Rule>& rules = input.profile->rules;
+  const auto in_turn = [&](const Rule& rule) { return is_late(rule.when) == late; };
+  if (std::ranges::none_of(rules, in_turn)) return;
   facts.late = input.job.later;
   if (late) {
     facts.values = input.env.values();
@@ -346,8 +361,8 @@ void apply_rules(const PlanInput& input, Facts facts, bool late, const Slots& sl
       if (text != nullptr) facts.values[setting.name] = *text;
     }
   }
-  for (const Rule& rule : input.profile->rules) {
-    if (is_late(rule.when) != late) continue;
+  for (const Rule& rule : rules) {
+    if (!in_turn(rule)) continue;
     if (input.job.scheduler == "none") note_outside(rule, facts, made.said.outside);
     if (holds(rule.when, facts))
       Applying{input, rule, facts, slots, placement, made, settings, met(rule.when, facts)}.all();

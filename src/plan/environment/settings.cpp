@@ -85,10 +85,12 @@ const std::string* EnvSettings::so_far(const std::string& name) const {
   return yields && by_default != nullptr ? by_default : exported;
 }
 
-std::vector<Setting> EnvSettings::finish() const {
+std::vector<Setting> EnvSettings::finish() const& { return EnvSettings(*this).finish(); }
+
+std::vector<Setting> EnvSettings::finish() && {
   std::vector<Setting> result;
-  for (const auto& [name, decisions] : settings_) {
-    std::vector<Decision> history = decisions;
+  result.reserve(settings_.size());
+  for (auto& [name, history] : settings_) {
     if (const std::string* exported = env_.find(name))
       history.push_back(exported_as(name, *exported));
     std::ranges::stable_sort(history, {}, &Decision::layer);

@@ -70,7 +70,8 @@ class EnvSettings {
   const std::string* so_far(const std::string& name) const;
 
   /// The settings, ascending name, with what the user exported in its place between the layers.
-  std::vector<Setting> finish() const;
+  std::vector<Setting> finish() &&;
+  std::vector<Setting> finish() const&;
 
  private:
   Decision exported_as(const std::string& name, const std::string& value) const;
