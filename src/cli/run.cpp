@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "cli/command.h"
@@ -166,8 +167,9 @@ int run(const RunArgs& args, Session& session) {
                         session)
           : status;
   if (args.dry_run) return last;
-  // Without the destructors here: after a fork each page that they touch would be copied first.
-  std::exit(last);
+  // Without any destructor: after a fork each page that they touch would be copied first.
+  std::fflush(nullptr);
+  std::_Exit(last);
 }
 
 void declare_run_options(Parser& parser, RunArgs& args) {

@@ -24,7 +24,6 @@ struct TorchrunOption {
   std::string_view what;   ///< for the help; "" where `run` has it as well, or it is too rare
   How how = How::applied;
   std::string_view text = {};
-  char letter = 0;
   bool has_default = true;  ///< PET_NAME is its default
 };
 

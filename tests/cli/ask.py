@@ -1,5 +1,6 @@
 """Questions to hpclaunch-ask (tests/support/ask.cpp): the program in one process, which answers in milliseconds what a
 process of its own would answer after its start. Commands that start something are no questions."""
+import itertools
 import os
 import resource
 import subprocess
@@ -18,6 +19,8 @@ def is_question(words):
     before = words[:words.index("--")] if "--" in words else words
     if not words or words[0] not in STARTING:
         return bool(words) and words[0] in PRINTING
+    if words[0] == "torchrun":  # what follows the program is its own
+        before = list(itertools.takewhile(lambda word: word.startswith("-"), words[1:]))
     return bool({"--dry-run", "--help", "-h"} & set(before))
 
 

@@ -1,11 +1,13 @@
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -34,16 +36,20 @@ constexpr char kName[] = "hpl-guard";
 // line are changed. On failure they stay.
 void rename_self() {
   prctl(PR_SET_NAME, kName);
-  const Result<std::string> text = read_file("/proc/self/stat");
-  const char* field = text ? std::strrchr(text->c_str(), ')') : nullptr;
+  char text[2048];  // without the heap and the locale: each of their pages is one more to copy
+  const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  const ssize_t size = read(file, text, sizeof text - 1);
+  close(file);
+  text[std::max<ssize_t>(size, 0)] = '\0';
+  char* field = std::strrchr(text, ')');
   constexpr int kFirstAfterName = 3;
   constexpr int kArgStart = 48;
   for (int i = kFirstAfterName; field != nullptr && i <= kArgStart; ++i) {
     field = std::strchr(field + 1, ' ');
   }
-  std::uintptr_t start = 0;
-  std::uintptr_t end = 0;
-  if (field == nullptr || std::sscanf(field, " %zu %zu", &start, &end) != 2) return;
+  if (field == nullptr) return;
+  const std::uintptr_t start = std::strtoul(field, &field, 10);
+  const std::uintptr_t end = std::strtoul(field, nullptr, 10);
   if (start == 0 || end < start + sizeof kName) return;
   char* const line = reinterpret_cast<char*>(start);
   std::memset(line, 0, end - start);

@@ -129,7 +129,7 @@ def by_table():
         rows = json.loads("\n".join(line for line in file if not line.lstrip().startswith("//")))["reads"]
     choices = {}
     for row in rows:
-        holds = all(E.get(name) for name in row.get("when", ())) and all(int(E.get(name, 0)) > 1 for name in row.get("when_above", ()))
+        holds = all(E.get(name) for name in row.get("when", ())) and ("when_above" not in row or int(E.get(row["when_above"], 0)) > 1)
         if holds and row["framework"] not in choices:
             choices[row["framework"]] = [first(*row.get(part, ())) for part in ("rank", "world", "local")]
     return choices
