@@ -102,7 +102,9 @@ hpclaunch_unit_test(topology SOURCES
   tests/model/json_position_test.cpp
   tests/model/topology_json_test.cpp
   tests/model/topology_test.cpp)
-hpclaunch_unit_test(plan_json SOURCES tests/model/plan_json_test.cpp)
+hpclaunch_unit_test(plan_json SOURCES
+  tests/model/plan_json_test.cpp
+  tests/model/secret_test.cpp)
 hpclaunch_unit_test(knowledge LABEL knowledge SOURCES tests/knowledge/knowledge_test.cpp)
 hpclaunch_unit_test(profile LABEL profile SOURCES
   tests/profile/builtin_test.cpp
@@ -117,6 +119,7 @@ hpclaunch_unit_test(launcher SOURCES
   tests/launcher/clashes_test.cpp
   tests/launcher/launch_lines_test.cpp
   tests/launcher/mpi_lines_test.cpp
+  tests/launcher/requests_test.cpp
   APART
   tests/launcher/table_test.cpp)
 hpclaunch_unit_test(place SOURCES
@@ -219,6 +222,13 @@ if(_pure)
     target_compile_definitions(test_units PRIVATE FAKE_${VENDOR}="$<TARGET_FILE:fake_${vendor}>")
   endforeach()
 endif()
+
+# The probe against hwloc 3, whose headers few machines have (tests/probe/hwloc3/hwloc.h).
+set(_uses_hwloc ${PROJECT_SOURCE_DIR}/src/probe/hwloc.cpp ${PROJECT_SOURCE_DIR}/src/probe/hwloc_convert.cpp
+    ${PROJECT_SOURCE_DIR}/src/probe/hwloc_io.cpp ${PROJECT_SOURCE_DIR}/src/probe/hwloc_nics.cpp)
+hpclaunch_test(probe.hwloc3 pure unit COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -DFMT_HEADER_ONLY
+  -I${_tests}/probe/hwloc3 -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src
+  -I$<JOIN:$<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>,$<SEMICOLON>-I> ${_uses_hwloc})
 
 # Our declarations against the vendors' headers. A missing header skips the test; with CI=true in the environment it
 # fails it where scripts/test installs the header (EXPECTED).
@@ -331,6 +341,26 @@ if(_pure)
   target_link_libraries(hpclaunch-ask PRIVATE hpclaunch_cli)
   set_target_properties(hpclaunch-ask PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   add_dependencies(hpclaunch-ask hpclaunch-shim)
+  # The program with a row of each kind more: what CONTRIBUTING.md says needs no C++.
+  set(_added ${CMAKE_BINARY_DIR}/added)
+  set(_added_inputs)
+  foreach(group programs lint variables)
+    string(REPLACE "${PROJECT_SOURCE_DIR}/profiles" ${_added} _added_${group} "${HPCLAUNCH_ROWS_${group}}")
+    list(APPEND _added_inputs ${HPCLAUNCH_ROWS_${group}})
+  endforeach()
+  add_custom_command(OUTPUT ${_added}/programs.cpp ${_added}/lint.cpp ${_added}/catalogue.cpp
+    COMMAND ${_python} ${_tests}/knowledge/add_rows.py ${PROJECT_SOURCE_DIR}/profiles ${_added}
+    COMMAND hpclaunch-catalogue --rows ${_added}/programs.cpp ${_added_programs}
+    COMMAND hpclaunch-catalogue --rows ${_added}/lint.cpp ${_added_lint}
+    COMMAND hpclaunch-catalogue ${_added}/catalogue.cpp ${_added_variables}
+    DEPENDS hpclaunch-catalogue ${_tests}/knowledge/add_rows.py ${_added_inputs}
+    VERBATIM COMMENT "Compiling a copy of the rows with one more of each")
+  add_executable(hpclaunch-added src/cli/main.cpp ${_added}/programs.cpp ${_added}/lint.cpp ${_added}/catalogue.cpp)
+  target_link_libraries(hpclaunch-added PRIVATE hpclaunch_cli)
+  set_target_properties(hpclaunch-added PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+  add_dependencies(hpclaunch-added hpclaunch-shim)
+  hpclaunch_test(knowledge.added pure knowledge COMMAND ${_python} ${_tests}/knowledge/added_test.py
+                 $<TARGET_FILE:hpclaunch> $<TARGET_FILE:hpclaunch-added>)
   foreach(topic plan drift explain lint topo devices prefixes outside later programs launchers allocations shapes profile profile_page sites site_choice examples script requests torchrun docs environment)
     hpclaunch_test(cli.${topic} pure cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
   endforeach()
@@ -359,6 +389,7 @@ hpclaunch_test_properties(cli.ddp PROCESSORS 2)
 hpclaunch_test(profile.laws machine profile COMMAND hpclaunch profile test)
 hpclaunch_test(profile.valid machine profile COMMAND hpclaunch profile validate --today 2026-11-27)
 hpclaunch_test(docs.pictures machine profile COMMAND ${PROJECT_SOURCE_DIR}/scripts/pictures --check $<TARGET_FILE:hpclaunch>)
+hpclaunch_test(docs.profile-format machine profile COMMAND ${PROJECT_SOURCE_DIR}/scripts/profile-manual --check $<TARGET_FILE:hpclaunch>)
 hpclaunch_test(docs.sites machine profile COMMAND ${PROJECT_SOURCE_DIR}/scripts/site-pages --check $<TARGET_FILE:hpclaunch>)
 hpclaunch_test(docs.jobs machine profile COMMAND ${PROJECT_SOURCE_DIR}/scripts/job-scripts --check $<TARGET_FILE:hpclaunch>)
 if(_machine)

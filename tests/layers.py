@@ -55,8 +55,8 @@ SEES = {  # module -> modules whose public headers it may include
     # A command line: no batch system, no launcher, no probe.
     "cli": "base model profile knowledge sys check lint render world doctor start authoring",
     "shim": "shared", "shared": "",
-    # hpclaunch-catalogue, which compiles data at build time and asks only headers for its rows; no part of the program.
-    "catalogue": "base model knowledge scheduler launcher",
+    # hpclaunch-catalogue and -sites, which compile data at build time; no part of the program.
+    "catalogue": "base model profile knowledge scheduler lint",
 }
 SEES = {module: set(names.split()) for module, names in SEES.items()}
 PURPOSE = {  # module -> what it is for, in six words; scripts/house draws docs/images/house.svg from this and the above
