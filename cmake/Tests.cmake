@@ -387,7 +387,7 @@ hpclaunch_test_properties(cli.ddp PROCESSORS 2)
 # ---- profiles: their golden cases and laws, the pages that come from them ---------------------------------
 # The date is fixed so that time breaks nothing.
 hpclaunch_test(profile.laws machine profile COMMAND hpclaunch profile test)
-hpclaunch_test(profile.valid machine profile COMMAND hpclaunch profile validate --today 2026-11-27)
+hpclaunch_test(profile.valid machine profile COMMAND hpclaunch profile validate --today 2026-11-28)
 hpclaunch_test(docs.pictures machine profile COMMAND ${PROJECT_SOURCE_DIR}/scripts/pictures --check $<TARGET_FILE:hpclaunch>)
 hpclaunch_test(docs.profile-format machine profile COMMAND ${PROJECT_SOURCE_DIR}/scripts/profile-manual --check $<TARGET_FILE:hpclaunch>)
 hpclaunch_test(docs.sites machine profile COMMAND ${PROJECT_SOURCE_DIR}/scripts/site-pages --check $<TARGET_FILE:hpclaunch>)

@@ -42,6 +42,8 @@ bool consists_of(std::string_view text, std::string_view more);
 /// letter case ignored), if it is near enough to be a misspelling: at most a third of the length of
 /// `word`, at least 1 and at most 3. Ties go to the earlier candidate. nullopt if none is near.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
+std::optional<std::string> nearest(std::string_view word,
+                                   std::span<const std::string_view> candidates);
 
 /// Versions part by part: "2025.3" < "2025.10", "1.2" == "1.2.0", "1.2" < "1.2rc", "v1" == "1". Below, equal to or above 0
 /// as `left` is older, equal or newer; nullopt when one of them does not begin with a number.

@@ -135,11 +135,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t li
 
 }  // namespace
 
-std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
+namespace {
+
+std::optional<std::string> nearest_of(std::string_view word, const auto& candidates) {
   const std::size_t limit = std::clamp<std::size_t>(word.size() / 3, 1, 3);
   std::optional<std::string> best;
   std::size_t best_distance = limit + 1;
-  for (const std::string& candidate : candidates) {
+  for (const std::string_view candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate, best_distance);
     if (distance < best_distance && distance < std::max(word.size(), candidate.size())) {
       best_distance = distance;
@@ -147,6 +149,17 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
     }
   }
   return best;
+}
+
+}  // namespace
+
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
+  return nearest_of(word, candidates);
+}
+
+std::optional<std::string> nearest(std::string_view word,
+                                   std::span<const std::string_view> candidates) {
+  return nearest_of(word, candidates);
 }
 
 std::string counted(long count, std::string_view noun) {

@@ -16,8 +16,8 @@ bool suggestible(const Variable& v) {
 }
 
 // Known names with the family's prefix: candidates for a misspelt name.
-std::vector<std::string> relatives(std::string_view pattern) {
-  std::vector<std::string> names;
+std::vector<std::string_view> relatives(std::string_view pattern) {
+  std::vector<std::string_view> names;
   const std::string_view prefix = pattern.substr(0, pattern.find('*'));
   const auto name_of = [](const auto& row) -> std::string_view {
     return kTable.text + row.texts[0];
@@ -26,7 +26,7 @@ std::vector<std::string> relatives(std::string_view pattern) {
   for (auto row = std::ranges::lower_bound(rows, prefix, {}, name_of);
        row != rows.end() && name_of(*row).starts_with(prefix); ++row) {
     const Variable v = at(static_cast<std::size_t>(row - rows.begin()));
-    if (suggestible(v)) names.emplace_back(v.name);
+    if (suggestible(v)) names.push_back(v.name);
   }
   return names;
 }
@@ -49,7 +49,7 @@ bool differs_in_one_part(std::string_view a, std::string_view b) {
 std::string near_name(std::string_view name, const Family& family) {
   if (name.starts_with("RCCL_"))  // RCCL reads what NCCL reads under the name that it has there
     if (std::string of_nccl = fmt::format("N{}", name.substr(1)); find(of_nccl)) return of_nccl;
-  const std::vector<std::string> names = relatives(family.pattern);
+  const std::vector<std::string_view> names = relatives(family.pattern);
   const std::optional<std::string> near = nearest(name, names);
   // NCCL_IBDISABLE, and not NCCL_SHM_DISABLE for NCCL_SHARP_DISABLE
   const auto letters = [](std::string_view text) { return replaced(text, {{'_', ""}}); };
@@ -62,10 +62,10 @@ std::string near_name(std::string_view name, const Family& family) {
     return parts;
   };
   const std::vector<std::string_view> parts = sorted(name);
-  const auto found = std::ranges::find_if(names, [&](const std::string& one) {
+  const auto found = std::ranges::find_if(names, [&](std::string_view one) {
     return one.size() == name.size() && sorted(one) == parts;
   });
-  return found == names.end() ? "" : *found;
+  return found == names.end() ? "" : std::string(*found);
 }
 
 // A value with shell characters is left for the user to fill in.

@@ -52,7 +52,7 @@ TEST_CASE("misspellings find their word, strangers do not", "[text]") {
   CHECK_FALSE(nearest("kubernetes", words));
   CHECK_FALSE(nearest("", words));
   CHECK_FALSE(nearest("x", words));
-  CHECK_FALSE(nearest("run", {}));
+  CHECK_FALSE(nearest("run", std::vector<std::string>()));
 }
 
 TEST_CASE("sizes for people", "[text]") {

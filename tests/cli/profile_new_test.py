@@ -296,11 +296,11 @@ class Made(Machines):
         self.assertIn("hpclaunch profile schema > profile-schema.json", text)
 
     def test_numa_nodes_are_found_by_their_cores(self):
-        """Numbers like those of POWER9: what is near to 3 and 4 is near to 0 and 1 of the model."""
+        """Numbers like those of POWER9 stay: counts would have 0 and 1."""
         path, _ = self.new(self.given(dict(MADE["numa-from-three"], nics=nics("infiniband", ["ib0"], numa=4))))
         model = self.shown(path)["nodes"][0]["topology"]
-        self.assertEqual([device["numa"] for device in model["devices"]], [0, 1])
-        self.assertEqual([nic["numa"] for nic in model["nics"]], [1])
+        self.assertEqual([device["numa"] for device in model["devices"]], [3, 4])
+        self.assertEqual([nic["numa"] for nic in model["nics"]], [4])
         self.check(self.given(MADE["numa-from-three"]), True)
 
     def test_bridges_are_kept_as_far_as_they_tell_interfaces_apart(self):
@@ -320,8 +320,8 @@ class Made(Machines):
         ranks = self.json("plan", "--topology", given, "--profile", "none", "-n", "4")["classes"][0]["ranks"]
         self.assertIn(ranks[1]["device"], (2, 3))
         self.check(given, True)
-        given = self.given(node(1, devices=[dict(d, index=2 * d["index"]) for d in four],
-                                links=[dict(link, **{"from": 2 * link["from"], "to": 2 * link["to"]}) for link in links]))
+        links = [dict(link, **{"from": 2 * link["from"], "to": 2 * link["to"]}) for link in links]
+        given = self.given(node(1, devices=[dict(d, index=2 * d["index"]) for d in four], links=links))
         path, _ = self.new(given)
         self.assertEqual(self.shown(path)["nodes"][0]["topology"]["links"], links)
 
@@ -350,13 +350,14 @@ class Made(Machines):
         path, _ = self.new(topology)
         for source in (["--profile", path], ["--profile", "none", "--topology", topology]):
             for ranks, view in (2, "all"), (3, "own"):
-                plan = json.loads(self.ok(hpclaunch("plan", *source, "--json", "-N", "1", "--launcher", "slurm", "-n", str(ranks), env=self.env)).out)
+                # Other launches of this machine, as tests beside this one, are a warning.
+                plan = json.loads(hpclaunch("plan", *source, "--json", "-N", "1", "--launcher", "slurm", "-n", str(ranks), env=self.env).out)
                 self.assertEqual(plan["gpu_view"], view, (source, ranks))
 
     def test_mig_is_left_to_the_node(self):
         path, text = self.new(self.given(MADE["mig"]))
         self.assertNotIn("MIG-1b2c", text)
-        self.assertIn("  // - device 0 at 0000:10:00.0 has 2 instances, planned 0\n", text)
+        self.assertIn("MIG instances have names of their own on each node: inside a job the node is probed", text.replace("\n  //", ""))
         self.assertEqual(self.shown(path)["defaults"]["gpu_view"], "own")
 
     def test_nothing_of_one_node_only(self):
