@@ -81,7 +81,7 @@ class Writer {
   template <class Element>
   std::string array(const std::vector<std::string>& elements) {
     if (elements.empty()) return "{}";
-    const std::string name = fmt::format("k{}", ++out_.arrays);
+    std::string name = fmt::format("k{}", ++out_.arrays);
     out_.text += fmt::format("constexpr {} {}[] = {{{}}};\n", kType<Element>, name,
                              fmt::join(elements, ", "));
     return name;
