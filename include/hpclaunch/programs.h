@@ -1,5 +1,5 @@
 #pragma once
-// What is known of programs: rows of profiles/programs/. docs/reference/programs.md describes the keys.
+// Rows about programs, of profiles/programs/. docs/reference/programs.md describes the keys.
 #include "hpclaunch/grammar.h"
 #include "hpclaunch/rows.h"
 

@@ -76,6 +76,22 @@ def run(*words, env=None):
     return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=clean, timeout=120)
 
 
+def compiled(texts, *options):
+    """How hpclaunch-catalogue ends with these files, and what it writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [os.path.join(folder, "f%d.json" % i) for i in range(len(texts))]
+        for path, text in zip(paths, texts):
+            with open(path, "w", encoding="utf-8") as handle:
+                handle.write(text)
+        output = os.path.join(folder, "out.cpp")
+        done = run(CATALOGUE, *options, output, *paths)
+        text = ""
+        if os.path.exists(output):
+            with open(output, encoding="ascii") as handle:
+                text = handle.read()
+        return done, text
+
+
 class Data(unittest.TestCase):
     def test_files_obey_the_schema(self):
         self.assertGreater(len(DATA), 40)
@@ -156,18 +172,7 @@ class Compiler(unittest.TestCase):
 """
 
     def compile(self, *texts):
-        with tempfile.TemporaryDirectory() as folder:
-            paths = [os.path.join(folder, "f%d.json" % i) for i in range(len(texts))]
-            for path, text in zip(paths, texts):
-                with open(path, "w", encoding="utf-8") as handle:
-                    handle.write(text)
-            output = os.path.join(folder, "out.cpp")
-            done = run(CATALOGUE, output, *paths)
-            text = ""
-            if os.path.exists(output):
-                with open(output, encoding="ascii") as handle:
-                    text = handle.read()
-            return done, text
+        return compiled(texts)
 
     def refuses(self, text, line, *parts):
         done, output = self.compile(text)
@@ -249,18 +254,7 @@ class Rows(unittest.TestCase):
 """
 
     def compile(self, *texts):
-        with tempfile.TemporaryDirectory() as folder:
-            paths = [os.path.join(folder, "f%d.json" % i) for i in range(len(texts))]
-            for path, text in zip(paths, texts):
-                with open(path, "w", encoding="utf-8") as handle:
-                    handle.write(text)
-            output = os.path.join(folder, "out.cpp")
-            done = run(CATALOGUE, "--rows", output, *paths)
-            text = ""
-            if os.path.exists(output):
-                with open(output, encoding="ascii") as handle:
-                    text = handle.read()
-            return done, text
+        return compiled(texts, "--rows")
 
     def refuses(self, text, place, *parts):
         done, output = self.compile(text)
