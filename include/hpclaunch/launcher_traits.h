@@ -2,6 +2,7 @@
 // What planning and supervision know of a launcher, as data. Each file in src/launcher fills in one
 // LauncherTraits.
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,8 @@ inline constexpr std::string_view kLauncherNames[] = {HPCLAUNCH_LAUNCHERS(HPCLAU
 /// hpclaunch itself, which starts ranks on the node that it runs on.
 inline constexpr std::string_view kLocalLauncher = "local";
 
-/// Every batch system, as profiles spell it.
-inline constexpr std::string_view kSchedulerNames[] = {"pbs", "slurm",  "flux",
-                                                       "lsf", "cobalt", "sge"};
+/// Every batch system, as profiles spell it: the rows of profiles/programs/batch-systems.json.
+std::span<const std::string_view> scheduler_names();
 
 /// How a launcher distributes a number of ranks over its nodes.
 enum class Distribution {

@@ -70,10 +70,9 @@ struct NodeShare {
 /// How a system's batch script spells options: the text of a directive, with {} for the value; "": it has none. One that
 /// begins with ':' is added to the value of `nodes`, one with '[' to that of `name`.
 struct Directives {
-  std::string_view sentinel = {};  ///< what each line begins with: "#PBS "
   std::string_view nodes = {};
   std::string_view time = {};
-  std::string (*time_text)(long seconds) = nullptr;  ///< the value of `time`
+  std::string (*time_text)(long seconds) = nullptr;  ///< the value of `time`; none: clock_text
   std::string_view account = {};
   std::string_view queue = {};
   std::string_view name = {};
@@ -98,23 +97,33 @@ struct Directives {
   std::string_view live = {};       ///< the output grows while the job runs
   std::string_view in_folder = {};  ///< file of the output in a directory, without its ending
 };
-
-/// The directives of a batch system: a row of profiles/programs/submit.json.
-struct DirectiveOptions {
-  std::string_view name;     ///< of the system
-  Words sentinels;           ///< what a line begins with: "#SBATCH"
-  std::string_view grammar;  ///< a row of profiles/programs/grammars.json: "sbatch"
-  std::string_view
-      plugins;  ///< the same, of options that plug-ins of sites add: Shifter, Pyxis, uenv
-};
-void fields(DirectiveOptions& row, auto&& field) {
-  field("name", row.name, Field::unique);
-  field("sentinels", row.sentinels, Field::required);
-  field("grammar", row.grammar, Field::required);
-  field("plugins", row.plugins);
+void fields(Directives& row, auto&& field) {
+  field("nodes", row.nodes);
+  field("time", row.time);
+  field("time_text", row.time_text);
+  field("account", row.account);
+  field("queue", row.queue);
+  field("name", row.name);
+  field("output", row.output);
+  field("filesystems", row.filesystems);
+  field("constraint", row.constraint);
+  field("devices", row.devices);
+  field("memory", row.memory);
+  field("dependency", row.dependency);
+  field("array", row.array);
+  field("reservation", row.reservation);
+  field("exclude", row.exclude);
+  field("mail", row.mail);
+  field("error", row.error);
+  field("always", row.always);
+  field("join", row.join);
+  field("spread", row.spread);
+  field("cpus", row.cpus);
+  field("ranks", row.ranks);
+  field("whole", row.whole);
+  field("live", row.live);
+  field("in_folder", row.in_folder);
 }
-template <>
-std::span<const DirectiveOptions> rows<DirectiveOptions>();
 
 /// What a batch system says of a job that was submitted.
 struct JobState {
@@ -134,37 +143,46 @@ std::string place_in_queue(std::string_view ids, std::string_view id);
 
 /// A command that asks for a job's state, and what reads its answer. nullopt: the answer says nothing.
 struct StateQuestion {
-  std::span<const std::string_view> command;  ///< "{job}" is the job id
-  std::optional<JobState> (*read)(std::string_view text);
+  Words command;  ///< "{job}" is the job id
+  std::optional<JobState> (*read)(std::string_view text) = nullptr;
   std::string_view off = {};  ///< in the answer where it is switched off, and is not asked again
 };
+void fields(StateQuestion& row, auto&& field) {
+  field("command", row.command, Field::command);
+  field("read", row.read, Field::required);
+  field("off", row.off);
+}
 
 /// Part of a message of a submit command, and what to do then.
 struct SubmitHint {
-  std::string_view system;
   std::string_view message;
   std::string_view hint;
 };
 void fields(SubmitHint& row, auto&& field) {
-  field("system", row.system, Field::required);
   field("message", row.message, Field::unique);
   field("hint", row.hint, Field::required);
 }
-template <>
-std::span<const SubmitHint> rows<SubmitHint>();
 
-/// One batch system: a row of the table.
 /// A variable that a batch system sets in its jobs by itself, so that its value is not the user's.
 struct OwnVariable {
   std::string_view name;          ///< "OMP_NUM_THREADS"
   std::string_view same_as = {};  ///< only where it has the value of this one: "NCPUS"; "": any
-  std::string_view beside =
-      {};  ///< only where one of these is set: "SLURM_JOB_GPUS SLURM_STEP_GPUS"
-  std::string_view value = {};   ///< only with this value: "PCI_BUS_ID"
-  std::string_view unless = {};  ///< not where the job asked for it by this resource: "ompthreads"
+  Words beside = {};              ///< only where one of these is set
+  std::string_view value = {};    ///< only with this value: "PCI_BUS_ID"
+  std::string_view unless = {};   ///< not where the job asked for it by this resource: "ompthreads"
   bool devices = false;  ///< a list of devices: only with as many as the job is known to have
 };
+void fields(OwnVariable& row, auto&& field) {
+  field("name", row.name, Field::unique);
+  field("same_as", row.same_as);
+  field("beside", row.beside);
+  field("value", row.value);
+  field("unless", row.unless);
+  field("devices", row.devices);
+}
 
+/// One batch system: a row of profiles/programs/batch-systems.json. What reads an answer of its own is a function of
+/// src/scheduler, by name.
 struct Scheduler {
   std::string_view name;                    ///< as profiles spell it: "pbs"
   std::string_view title;                   ///< "PBS"
@@ -176,36 +194,41 @@ struct Scheduler {
   bool nested = false;                      ///< runs inside another system's job
   bool common_variable = false;  ///< other programs set job_variable too: hosts must be named
 
-  std::string_view hosts_file = {};  ///< variable: path of a file with the hosts
-  bool one_per_line = false;         ///< that file has a name per line, nothing else
-  std::span<const std::string_view> hosts_variables = {};  ///< variables that list the hosts
-  std::span<const std::string_view> ask_hosts = {};        ///< command that prints the hosts
-  std::span<const std::string_view> ask_grants = {};       ///< the same with grants; asked first
-  std::span<const std::string_view> ask_job = {};  ///< command that prints an instance's job id
-  std::string_view nodes_variable = {};            ///< number of nodes
-  bool launch_node = false;  ///< the first host may be a launch node that runs no ranks
+  std::string_view hosts_file = {};      ///< variable: path of a file with the hosts
+  bool one_per_line = false;             ///< that file has a name per line, nothing else
+  Words hosts_variables = {};            ///< variables that list the hosts
+  Words ask_hosts = {};                  ///< command that prints the hosts
+  Words ask_grants = {};                 ///< the same with grants; asked first
+  Words ask_job = {};                    ///< command that prints an instance's job id
+  std::string_view nodes_variable = {};  ///< number of nodes
+  bool launch_node = false;              ///< the first host may be a launch node that runs no ranks
   /// `text`: output of ask_grants or ask_hosts, or content of the file `path`; both "" where variables say it all. nullptr: `text` is
   /// read by hosts_from_text.
   /// Errors: `usage` for a component that must be named; `unsupported`, `invalid` for a bad list.
   Result<HostList> (*hosts)(const EnvSnapshot& env, const Request& request, const std::string& text,
                             const std::string& path) = nullptr;
 
-  std::string_view cpus_variable = {};                   ///< CPUs on each node: "4(x2),3"
-  std::span<const char* const> device_lists = {};        ///< devices here, as a list
-  std::string_view device_count = {};                    ///< devices here, as a number
-  std::span<const OwnVariable> own_variables = {};       ///< set by itself in a job
-  std::string_view end_variable = {};                    ///< end of the allocation, UNIX time
-  std::span<const std::string_view> ask_time_left = {};  ///< command; "{job}" is the job id
+  std::string_view cpus_variable = {};  ///< CPUs on each node: "4(x2),3"
+  bool slurm_devices = false;           ///< kSlurmGpuLists and kSlurmGpuCount have the devices here
+  std::span<const OwnVariable> own_variables = {};  ///< set by itself in a job
+  std::string_view end_variable = {};               ///< end of the allocation, UNIX time
+  Words ask_time_left = {};                         ///< command; "{job}" is the job id
   std::optional<TimeLeft> (*time_left)(std::string_view text) = nullptr;  ///< reads its output
   /// Reads the same answer. A system has it that confines no job to the CPUs that it counts.
   std::optional<JobGrants> (*grants)(std::string_view text) = nullptr;
-  std::span<const std::string_view> ask_node = {};  ///< with it: command; "{host}" is a node
+  Words ask_node = {};  ///< with it: command; "{host}" is a node
   NodeShare (*node)(std::string_view text) = nullptr;
 
   std::string_view launcher = {};  ///< its own launcher
   /// TMPDIR of the tasks that it starts ends with it and the job id; ssh finds none on other nodes.
   std::string_view task_folder = {};
   std::string_view broadcast = {};  ///< program that copies a file to all nodes of the job
+  Words sentinels;           ///< what a directive begins with, the one to write first: "#PBS"
+  std::string_view grammar;  ///< of its directives, in profiles/programs/grammars.json: "sbatch"
+  std::string_view plugins = {};  ///< the same, of options that plug-ins of sites add: Pyxis
+  Words keyed;  ///< options that may be given again, with another key: "-l" of "-l select=2"
+  /// Options that ask for the same, so that one replaces another: {"--gpus-per-node", "--gres=gpu"}.
+  std::span<const Words> same;
   Directives directives = {};
   std::string_view allocate = {};  ///< command for an interactive job; {} stands for its options
   std::string_view submit = {};    ///< command that queues a script
@@ -217,31 +240,96 @@ struct Scheduler {
   std::string_view clean_environment = {};  ///< line of a script: undoes --export=NONE for steps
   std::span<const StateQuestion> ask_state = {};  ///< the first that answers
   /// Prints the ids of the jobs that wait in "{queue}", the next one first.
-  std::span<const std::string_view> ask_queue = {};
+  Words ask_queue = {};
   std::string_view unknown_job = {};  ///< in the answer for a job that it has forgotten
-  std::string_view output_name =
-      {};  ///< file of the output where no option names it: "{name}.o{number}"
-  std::string_view output_in = {};  ///< in a directory, which it takes for the output: "{id}.OU"
+  std::string_view output_name = {};  ///< its file, where no option names one: "{name}.o{number}"
+  std::string_view output_in = {};    ///< in a directory, which it takes for the output: "{id}.OU"
   bool forgets = false;  ///< may forget a job at its end: one that is followed prints its status
   std::string_view killed = {};   ///< how it begins a line of the output about a job that it ended
+  Words on_first_node = {};       ///< before a command: runs it on the first node of "{job}"
   std::string_view cancel = {};   ///< command, before the job id
   std::string_view requeue = {};  ///< command, before the job id: it waits again, and starts anew
   std::string_view first_host = {};  ///< shell command in a job's script: prints its first host
   /// With `submit` on PATH and one of these files (the first may be named by `configured_by`) this machine
   /// belongs to such a system.
   std::string_view configured_by = {};
-  std::span<const std::string_view> configurations = {};
+  Words configurations = {};
   std::string_view daemon = {};  ///< process that signals all processes of a job: "slurmstepd"
   /// Line of a configuration with the ports on which programs beside the ranks' may listen: "NAME=60001-63000".
   std::string_view ports_setting = {};
-  std::string_view inherited_prefix =
-      {};  ///< its variables, harmful when inherited by another's job
+  std::string_view inherited_prefix = {};  ///< of its variables that harm another's job
   std::string_view inherited_why = {};
-};
+  std::span<const SubmitHint> hints = {};
 
-/// Every batch system that is known, innermost first.
-std::span<const Scheduler> schedulers();
-const Scheduler* find_scheduler(std::string_view name);  ///< nullptr: there is none
+  /// "flux" of "flux batch".
+  std::string program() const { return std::string(submit.substr(0, submit.find(' '))); }
+};
+void fields(Scheduler& row, auto&& field) {
+  field("name", row.name, Field::unique);
+  field("title", row.title, Field::required);
+  field("job_variable", row.job_variable, Field::required);
+  field("task_variable", row.task_variable);
+  field("task_form", row.task_form);
+  field("instance_variable", row.instance_variable);
+  field("outer_variable", row.outer_variable);
+  field("nested", row.nested);
+  field("common_variable", row.common_variable);
+  field("hosts_file", row.hosts_file);
+  field("one_per_line", row.one_per_line);
+  field("hosts_variables", row.hosts_variables);
+  field("ask_hosts", row.ask_hosts, Field::command);
+  field("ask_grants", row.ask_grants, Field::command);
+  field("ask_job", row.ask_job, Field::command);
+  field("nodes_variable", row.nodes_variable);
+  field("launch_node", row.launch_node);
+  field("hosts", row.hosts);
+  field("cpus_variable", row.cpus_variable);
+  field("slurm_devices", row.slurm_devices);
+  field("own_variables", row.own_variables);
+  field("end_variable", row.end_variable);
+  field("ask_time_left", row.ask_time_left, Field::command);
+  field("time_left", row.time_left);
+  field("grants", row.grants);
+  field("ask_node", row.ask_node, Field::command);
+  field("node", row.node);
+  field("launcher", row.launcher);
+  field("task_folder", row.task_folder);
+  field("broadcast", row.broadcast);
+  field("sentinels", row.sentinels, Field::required);
+  field("grammar", row.grammar, Field::required);
+  field("plugins", row.plugins);
+  field("keyed", row.keyed);
+  field("same", row.same);
+  field("directives", row.directives);
+  field("allocate", row.allocate, Field::required);
+  field("submit", row.submit, Field::required);
+  field("submit_options", row.submit_options);
+  field("submits_stdin", row.submits_stdin);
+  field("account_variable", row.account_variable);
+  field("enter_directory", row.enter_directory);
+  field("clean_environment", row.clean_environment);
+  field("ask_state", row.ask_state);
+  field("ask_queue", row.ask_queue, Field::command);
+  field("unknown_job", row.unknown_job);
+  field("output_name", row.output_name);
+  field("output_in", row.output_in);
+  field("forgets", row.forgets);
+  field("killed", row.killed);
+  field("on_first_node", row.on_first_node, Field::command);
+  field("cancel", row.cancel, Field::required);
+  field("requeue", row.requeue);
+  field("first_host", row.first_host);
+  field("configured_by", row.configured_by);
+  field("configurations", row.configurations);
+  field("daemon", row.daemon);
+  field("ports_setting", row.ports_setting);
+  field("inherited_prefix", row.inherited_prefix);
+  field("inherited_why", row.inherited_why);
+  field("hints", row.hints);
+}
+
+template <>
+std::span<const Scheduler> rows<Scheduler>();  ///< innermost first
 
 /// The job that this process is in. One value, found once; everything else reads it.
 struct BatchJob {
@@ -302,12 +390,9 @@ Status check_memory(const std::string& text);
 std::string clock_text(long seconds);
 
 /// Each as a directive without its sentinel, and as the submit command takes it. Errors: `unsupported` for an option
-/// that the system does not have, `usage` for a value that cannot stand in a directive.
+/// that the system does not have, `usage` for a value that cannot stand in a directive. `options.batch` is checked only.
 Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
                                                 const JobOptions& options);
-
-/// Two directives about one resource of PBS, LSF or SGE: "-l select=2", "-lselect=4".
-bool is_same_resource(std::string_view one, std::string_view other);
 
 /// The job id in the output of the submit command: "123.server", "Job <123> is ...", "123;cluster". "": there is none.
 std::string submitted_job(std::string_view output);

@@ -4,6 +4,7 @@
 #include "hpclaunch/cpuset.h"
 #include "hpclaunch/device_vendor.h"
 #include "hpclaunch/hosts.h"
+#include "hpclaunch/launcher_traits.h"
 #include "hpclaunch/scheduler.h"
 #include "hpclaunch/text.h"
 
@@ -25,21 +26,25 @@ void add_grants(const Scheduler& one, const EnvSnapshot& env, BatchJob& job) {
   if (const Result<std::vector<int>> counts = expand_tasks_per_node(env.get(one.cpus_variable));
       job.cpus == 0 && counts && !counts->empty())
     job.cpus = counts->front();
-  for (const char* name : one.device_lists) {
+  if (!one.slurm_devices) return;
+  for (const char* name : kSlurmGpuLists) {
     const Result<CpuSet> list = CpuSet::parse(env.get(name));
     job.devices_listed = job.devices_listed || is_set(env, name);
     if (job.devices == 0 && list) job.devices = static_cast<std::size_t>(list->count());
   }
   if (job.devices == 0)
-    job.devices = static_cast<std::size_t>(parse_natural(env.get(one.device_count)).value_or(0));
+    job.devices = static_cast<std::size_t>(parse_natural(env.get(kSlurmGpuCount)).value_or(0));
 }
 
 }  // namespace
 
-const Scheduler* find_scheduler(std::string_view name) {
-  for (const Scheduler& one : schedulers())
-    if (one.name == name) return &one;
-  return nullptr;
+Words scheduler_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const Scheduler& one : rows<Scheduler>()) all.push_back(one.name);
+    return all;
+  }();
+  return names;
 }
 
 bool names_hosts(const Scheduler& scheduler, const EnvSnapshot& env) {
@@ -58,8 +63,8 @@ std::map<std::string, std::string> set_by_batch(const BatchJob& job, const EnvSn
       if (value == nullptr || (!one.value.empty() && *value != one.value)) continue;
       if (one.devices && job.devices > 0 && split(*value, ',').size() != job.devices) continue;
       if (!one.same_as.empty() && *value != env.get(one.same_as)) continue;
-      if (!one.beside.empty() && std::ranges::none_of(split(one.beside, ' '),
-                                                      [&](auto name) { return is_set(env, name); }))
+      if (!one.beside.empty() &&
+          std::ranges::none_of(one.beside, [&](auto name) { return is_set(env, name); }))
         continue;
       found[std::string(one.name)] =
           one.same_as.empty() ? fmt::format("set by {}", system->title)
@@ -72,7 +77,7 @@ std::map<std::string, std::string> set_by_batch(const BatchJob& job, const EnvSn
 BatchJob find_batch(const EnvSnapshot& env) {
   BatchJob job;
   for (const bool with_hosts : {true, false})
-    for (const Scheduler& one : schedulers()) {
+    for (const Scheduler& one : rows<Scheduler>()) {
       if (!recognised(one, env) || names_hosts(one, env) != with_hosts) continue;
       if (job.scheduler == nullptr)
         job.scheduler = &one;

@@ -41,24 +41,12 @@ std::string_view option_of(const Wanted& one) {
   return one.directive.substr(0, one.directive.find('='));
 }
 
-// "-l select" of "-lselect=2:ngpus=1"; "" where it is none.
-std::string resource_of(std::string_view directive) {
-  if (!directive.starts_with("-l")) return "";
-  const std::string_view name = trim(directive.substr(2));
-  return std::string(name.substr(0, name.find('=')));
-}
-
 std::string minutes_of(long seconds, const char* form) {
   const long minutes = (seconds + 59) / 60;
   return fmt::format(fmt::runtime(form), minutes, minutes / 60, minutes % 60);
 }
 
 }  // namespace
-
-bool is_same_resource(std::string_view one, std::string_view other) {
-  const std::string name = resource_of(one);
-  return !name.empty() && name == resource_of(other);
-}
 
 std::string clock_text(long seconds) {
   return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -76,9 +64,10 @@ Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
     return count > 0 && !directive.empty() ? std::to_string(count) : std::string();
   };
   const bool slots = known.nodes.empty();  // it counts them, not nodes
+  auto* const time_text = known.time_text != nullptr ? known.time_text : clock_text;
   std::vector<Wanted> all = {
       {"--nodes", known.nodes, slots && options.nodes == 1 ? "" : std::to_string(options.nodes)},
-      {"--time", known.time, options.seconds > 0 ? known.time_text(options.seconds) : ""},
+      {"--time", known.time, options.seconds > 0 ? time_text(options.seconds) : ""},
       {"--account", known.account, options.account},
       {"--queue", own_queue, options.queue},
       {"--filesystems", known.filesystems, options.filesystems},
@@ -136,10 +125,6 @@ Result<std::vector<std::string>> job_directives(const Scheduler& scheduler,
           ErrorKind::usage,
           fmt::format("--batch \"{}\" is not an option of {}", shown(one), scheduler.title),
           "write it as in a script of yours: --batch=--comment=mine"};
-  // Of two of one resource qsub takes the first.
-  for (const std::string& one : options.batch)
-    std::erase_if(made, [&](const std::string& other) { return is_same_resource(one, other); });
-  std::ranges::copy(options.batch, std::back_inserter(made));
   return made;
 }
 

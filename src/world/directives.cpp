@@ -3,52 +3,112 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <set>
 
 #include "hpclaunch/launcher.h"
 #include "hpclaunch/programs.h"
+#include "hpclaunch/render.h"
 #include "hpclaunch/text.h"
 
 namespace hpclaunch::job {
 
 namespace {
 
-// "--mem=0", "-l select=2", "-lselect=2", "-q debug"; a resource has a name of two words: "-l select".
-GivenOption option_of(const Grammars& grammars, const std::string& directive) {
+const Scheduler& known_options(std::string_view system) {
+  static constexpr Scheduler kNone;
+  const Scheduler* known = find_row<Scheduler>(system);
+  return known == nullptr ? kNone : *known;
+}
+
+// The options of a directive, letters by their whole name. One that is keyed is an option for each key: "-l select" and
+// "-l walltime" of "-lselect=2,walltime=10", "-R span" and "-R rusage" of "-R "span[ptile=4] rusage[mem=4]"".
+std::vector<GivenOption> options_in(const Scheduler& known, const std::string& directive) {
   std::vector<std::string> words;
   for (const std::string_view word : split(directive, ' '))
     if (!word.empty()) words.emplace_back(word);
-  const OptionLine line = read_options(grammars, words);
-  if (line.options.empty()) return {directive, ""};
-  GivenOption one = line.options.front();
-  if (one.name != "-l") return one;
-  const std::size_t equals = std::min(one.value.find('='), one.value.size());
-  return {"-l " + one.value.substr(0, equals),
-          one.value.substr(std::min(equals + 1, one.value.size()))};
+  const OptionLine line = read_options(grammars_of(known.grammar), words);
+  if (line.options.empty()) return {{directive, ""}};
+  std::vector<GivenOption> all;
+  for (GivenOption one : line.options) {
+    if (one.option.name().starts_with("--")) one.name = one.option.name();
+    if (!has_word(known.keyed, one.name)) {
+      all.push_back(std::move(one));
+      continue;
+    }
+    std::string text = one.value;
+    if (one.end == line.rest)
+      for (std::size_t i = line.rest; i < words.size(); ++i) text += ',' + words[i];
+    std::erase(text, '"');
+    for (const std::string_view item : split(text, ',')) {
+      const std::size_t end = std::min(item.find_first_of("=["), item.size());
+      all.push_back({fmt::format("{} {}", one.name, item.substr(0, end)),
+                     std::string(item.substr(std::min(end + 1, item.size())))});
+    }
+  }
+  return all;
 }
 
 std::optional<BrokenRelation> broken_directive(std::string_view system,
                                                const std::vector<std::string>& directives,
                                                bool complete) {
   std::vector<GivenOption> options;
-  const DirectiveOptions* known = find_row<DirectiveOptions>(system);
-  const Grammars grammars = grammars_of(known == nullptr ? "" : known->grammar);
-  for (const std::string& one : directives) options.push_back(option_of(grammars, one));
-  for (BrokenRelation& one : Relations(system, "job").broken(options))
-    if (!one.ignored && (complete || one.second != BrokenRelation::kNone)) return std::move(one);
+  std::vector<std::size_t> places;  // their directives
+  for (std::size_t i = 0; i < directives.size(); ++i) {
+    std::ranges::move(options_in(known_options(system), directives[i]),
+                      std::back_inserter(options));
+    places.resize(options.size(), i);
+  }
+  for (BrokenRelation& one : Relations(system, "job").broken(options)) {
+    if (one.ignored || (!complete && one.second == BrokenRelation::kNone)) continue;
+    one.first = places[one.first];
+    if (one.second != BrokenRelation::kNone) one.second = places[one.second];
+    if (one.first != one.second) return std::move(one);
+  }
   return std::nullopt;
+}
+
+// What an option asks for: the first name of those that ask for the same, else its own.
+std::string subject(const Scheduler& known, const GivenOption& given) {
+  for (const Words names : known.same)
+    for (const std::string_view name : names) {
+      const std::size_t equals = std::min(name.find('='), name.size());
+      if (name.substr(0, equals) == given.name &&
+          given.value.starts_with(name.substr(std::min(equals + 1, name.size()))))
+        return std::string(names.front());
+    }
+  return given.name;
 }
 
 }  // namespace
 
 bool is_replaced(std::string_view system, const std::string& directive,
                  const std::vector<std::string>& typed) {
-  return std::ranges::any_of(typed, [&](const std::string& one) {
-    return broken_directive(system, {directive, one}, false).has_value();
+  const Scheduler& known = known_options(system);
+  std::set<std::string> asked;
+  for (const std::string& one : typed)
+    for (const GivenOption& given : options_in(known, one)) asked.insert(subject(known, given));
+  return std::ranges::all_of(options_in(known, directive), [&](const GivenOption& given) {
+    return asked.contains(subject(known, given));
   });
 }
 
+bool gives_way(std::string_view system, const std::string& directive,
+               const std::vector<std::string>& typed) {
+  return is_replaced(system, directive, typed) ||
+         std::ranges::any_of(typed, [&](const std::string& one) {
+           return broken_directive(system, {directive, one}, false).has_value();
+         });
+}
+
 Status check_directives(const Scheduler& system, const std::vector<std::string>& directives) {
+  for (const std::string& one : directives)
+    if (one != render::printable(one))
+      return Error{
+          ErrorKind::invalid,
+          fmt::format("the directive \"{}\" has a control character", render::printable(one)),
+          "change the rule of the profile"};
   const auto broken = broken_directive(system.name, directives, true);
   if (!broken) return Done{};
   const std::string& first = directives[broken->first];
@@ -57,8 +117,7 @@ Status check_directives(const Scheduler& system, const std::vector<std::string>&
                  fmt::format("{} needs {}", first, joined(broken->needed, " or ")),
                  fmt::format("--batch={}=VALUE, or omit {}", broken->needed.front(), first)};
   return Error{ErrorKind::usage,
-               fmt::format("{} refuses {} together with {}",
-                           system.submit.substr(0, system.submit.find(' ')), first,
+               fmt::format("{} refuses {} together with {}", system.program(), first,
                            directives[broken->second]),
                "omit one of them"};
 }
@@ -79,10 +138,8 @@ std::vector<std::string> node_directives(const Scheduler& system, const Request&
   } else {
     made.emplace_back(known.whole);
   }
-  std::erase_if(made, [&](const std::string& one) {
-    return std::ranges::any_of(
-        options.batch, [&](const std::string& other) { return is_same_resource(one, other); });
-  });
+  std::erase_if(made,
+                [&](const std::string& one) { return gives_way(system.name, one, options.batch); });
   if (!part || known.cpus.empty()) return made;
   options.cpus = ranks * request.cores_per_rank.value_or(1);
   options.ranks = ranks;

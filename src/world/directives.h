@@ -11,11 +11,16 @@
 
 namespace hpclaunch::job {
 
-/// A directive of a rule that one of `typed` excludes, and so replaces: "--mem=0" beside "--mem-per-cpu=4G".
+/// All that it asks for, one of `typed` asks for: "--gres=gpu:4" beside "--gpus-per-node=2".
 bool is_replaced(std::string_view system, const std::string& directive,
                  const std::vector<std::string>& typed);
+/// It is replaced, or the system refuses it beside one of `typed`: "--mem=0" beside "--mem-per-cpu=4G". For directives
+/// that nobody typed.
+bool gives_way(std::string_view system, const std::string& directive,
+               const std::vector<std::string>& typed);
 
-/// Errors: `usage` where the system refuses two of them together, or one without another.
+/// Errors: `usage` where the system refuses two of them together, or one without another; `invalid` for a control
+/// character.
 Status check_directives(const Scheduler& system, const std::vector<std::string>& directives);
 
 /// Directives for whole nodes, or for the part that is typed, where the nodes are not known; `options` gets the part.

@@ -42,17 +42,16 @@ struct Draft {
 };
 
 bool on_path(const Scheduler& system, const World& world) {
-  const std::string command(system.submit.substr(0, system.submit.find(' ')));
-  return world.program(command).has_value();
+  return world.program(system.program()).has_value();
 }
 
 Result<const Scheduler*> choose_system(const BatchRequest& wanted, const World& world,
                                        const Profile* profile) {
   const std::string name =
       wanted.scheduler.empty() && profile != nullptr ? profile->scheduler : wanted.scheduler;
-  if (const Scheduler* named = find_scheduler(name)) return named;
+  if (const Scheduler* named = find_row<Scheduler>(name)) return named;
   if (const Scheduler* here = installed(world)) return here;
-  for (const Scheduler& one : schedulers())
+  for (const Scheduler& one : rows<Scheduler>())
     if (on_path(one, world)) return &one;
   return Error{ErrorKind::usage, "no batch system found (looked for sbatch, qsub, flux, bsub)",
                "--profile NAME of a site, or --scheduler slurm"};
@@ -242,10 +241,11 @@ Status make_directives(const Request& request, const World& world, Draft& draft)
       return named.error();
   const Directives& known = draft.system->directives;
   const std::string_view memory = known.memory.substr(0, known.memory.find('{'));
+  const std::vector<std::string>& typed = draft.options.batch;
   if (draft.prepared)
     for (const std::string& directive : draft.prepared->plan.launch.batch) {
       if (!draft.options.memory.empty() && directive.starts_with(memory)) continue;
-      if (is_replaced(draft.system->name, directive, draft.options.batch)) continue;
+      if (gives_way(draft.system->name, directive, typed)) continue;
       draft.directives.push_back(directive);
       const Setting* choice =
           draft.prepared->plan.find_choice("batch " + directive.substr(0, directive.find('=')));
@@ -263,18 +263,15 @@ Status make_directives(const Request& request, const World& world, Draft& draft)
   if (!known.always.empty()) own->emplace_back(known.always);
   if (!known.join.empty() && draft.options.error.empty()) own->emplace_back(known.join);
   std::ranges::copy(nodes, std::back_inserter(*own));
-  std::ranges::copy(*own, std::back_inserter(draft.directives));
+  std::ranges::remove_copy_if(
+      *own, std::back_inserter(draft.directives),
+      [&](const std::string& one) { return is_replaced(draft.system->name, one, typed); });
+  std::ranges::copy(typed, std::back_inserter(draft.directives));
   const std::string_view option = known.live.substr(0, known.live.find(' '));
   if (!option.empty() && std::ranges::none_of(draft.directives, [&](const std::string& one) {
         return one.starts_with(option);
       }))
     draft.directives.emplace_back(known.live);
-  for (const std::string& directive : draft.directives)
-    if (directive != render::printable(directive))
-      return Error{
-          ErrorKind::invalid,
-          fmt::format("the directive \"{}\" has a control character", render::printable(directive)),
-          "change the rule of the profile"};
   return check_directives(*draft.system, draft.directives);
 }
 
@@ -386,7 +383,7 @@ Result<BatchScript> batch_script(const Request& request, const BatchRequest& wan
   BatchScript script;
   script.text = heading(draft, wanted, env);
   for (const std::string& one : draft.directives)
-    script.text += fmt::format("{}{}\n", draft.system->directives.sentinel, one);
+    script.text += fmt::format("{} {}\n", draft.system->sentinels.front(), one);
   script.body = script.text.size();
   script.text += body(draft, request, wanted, world);
   script.scheduler = draft.system;
