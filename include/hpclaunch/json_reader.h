@@ -80,7 +80,6 @@ class Item {
   std::vector<Item> elements(std::string_view of_what) const;  ///< at least one
   std::vector<Item> members(std::string_view of_what) const;   ///< at least one
   std::vector<std::string> texts(std::string_view of_what = "strings") const;
-  std::vector<std::string> variables() const;
   /// The objects of a list; reports the second of two with the same text as `name`.
   std::vector<Item> entries(std::string_view name) const;
 

@@ -34,6 +34,14 @@ enum class Type : std::uint8_t {
 
 std::string_view to_string(Type type);
 
+/// Texts, one behind the other in the program itself. So one offset is enough for a list, and nothing is relocated.
+struct TextList {
+  const char* first = "";  ///< each ends with NUL; behind the last is an empty one
+  bool empty() const { return *first == '\0'; }
+  std::string_view front() const { return first; }
+  std::vector<std::string_view> all() const;
+};
+
 /// Where an entry was read.
 enum class Confidence : std::uint8_t { source, docs, secondary };
 
@@ -57,11 +65,11 @@ struct Library : LibraryTraits {
   std::string_view name;    ///< "nccl", "libfabric/cxi"
   std::string_view title;   ///< for people
   std::string_view parser;  ///< repository:path that the rules below were read in; "" when assumed
-  std::string_view truths;  ///< words for true and false, each separated by '|';
-  std::string_view falsehoods;    ///< both "" when a boolean may be any integer
-  std::string_view suffixes;      ///< letters that may follow a number, "" for none
-  std::string_view number_words;  ///< words that stand for a number, separated by '|'
-  std::string_view bad_boolean;   ///< what the library does with anything else; "" when not known
+  TextList truths;          ///< words for true and false
+  TextList falsehoods;      ///< both empty when a boolean may be any integer
+  std::string_view suffixes;     ///< letters that may follow a number, "" for none
+  TextList number_words;         ///< words that stand for a number
+  std::string_view bad_boolean;  ///< what the library does with anything else; "" when not known
   std::string_view bad_number;
   std::string_view bad_word;
   std::string_view release;    ///< "NCCL 2.31.2", up to which its sources were read
@@ -84,7 +92,7 @@ struct Variable : VariableTraits {
   using Traits = VariableTraits;
   std::string_view name;
   Library library;
-  std::string_view values;  ///< separated by '|'
+  TextList values;
   std::string_view unit;
   std::string_view lowest;  ///< decimal integers; "" for no limit
   std::string_view highest;
@@ -160,9 +168,9 @@ struct CautionTraits {
 struct Caution : CautionTraits {
   using Traits = CautionTraits;
   std::string_view name;
-  std::string_view values;  ///< separated by '|'; "" for any
-  /// Of other variables, separated by '|', all of which must hold: "NAME" is set, "NAME=VALUE" has it, "!" negates.
-  std::string_view with;
+  TextList values;  ///< none: any
+  /// Of other variables, all of which must hold: "NAME" is set, "NAME=VALUE" has it, "!" negates.
+  TextList with;
   std::string_view since;   ///< the version from which on it holds; "" for all
   std::string_view why;     ///< the rest of a sentence that begins with "NAME=VALUE: "
   std::string_view source;  ///< where that is documented
@@ -192,19 +200,18 @@ struct KnownIssueTraits {
 /// Versions of drivers, libraries and plug-ins that are known not to work together.
 struct KnownIssue : KnownIssueTraits {
   using Traits = KnownIssueTraits;
-  std::string_view id;        ///< "rccl-2.22.3-comm-split"
-  std::string_view versions;  ///< "rccl eq 2.22.3|rocm lt 6.4.1": all must hold
-  std::string_view gpus;      ///< "GH200|MI250": models that it is about; "" for any
-  std::string_view with;      ///< as Caution::with
-  std::string_view
-      options;           ///< launcher options that it is about, separated by '|'; "" for any start
+  std::string_view id;  ///< "rccl-2.22.3-comm-split"
+  TextList versions;    ///< "rccl", "eq", "2.22.3", "rocm", "lt", "6.4.1": in threes, all must hold
+  TextList gpus;        ///< "GH200", "MI250": models that it is about; none: any
+  TextList with;        ///< as Caution::with
+  TextList options;     ///< launcher options that it is about; none: any start
   std::string_view why;  ///< one sentence
   std::string_view fix;
   std::string_view source;
 };
 
 /// Version of a component, by its name ("nccl", "nvidia-driver"); what follows digits and dots does not count. kGpu has
-/// the models of GPUs instead, separated by '|': "Instinct MI250X".
+/// the names of the models of GPUs instead: "Instinct MI250X, H100".
 using Versions = std::map<std::string, std::string, std::less<>>;
 
 inline constexpr const char* kGpu = "gpu";
@@ -253,39 +260,47 @@ Diagnostic check(std::string_view name, std::string_view value, const Versions& 
 /// What there is to say about a name, as label and text, for people; empty when nothing is known.
 std::vector<std::pair<std::string, std::string>> describe(std::string_view name);
 
-template <class Entry, std::size_t size>
-using Texts = std::array<std::string_view Entry::*, size>;
+template <class Entry, class Member, std::size_t size>
+using Members = std::array<Member Entry::*, size>;
 
-/// The members of an entry that are texts, in the order of its row in the compiled catalogue; the first is its name.
+/// The members of an entry that are texts, and those that are lists, in the order of its row in the compiled catalogue;
+/// the first is its name.
 template <class Entry>
-inline constexpr Texts<Entry, 0> kTexts = {};
+inline constexpr Members<Entry, std::string_view, 0> kTexts = {};
+template <class Entry>
+inline constexpr Members<Entry, TextList, 0> kLists = {};
 template <>
-inline constexpr Texts<Library, 13> kTexts<Library> = {
-    &Library::name,       &Library::title,    &Library::parser,       &Library::truths,
-    &Library::falsehoods, &Library::suffixes, &Library::number_words, &Library::bad_boolean,
-    &Library::bad_number, &Library::bad_word, &Library::release,      &Library::read_on,
-    &Library::component};
+inline constexpr std::array kTexts<Library> = {
+    &Library::name,        &Library::title,      &Library::parser,   &Library::suffixes,
+    &Library::bad_boolean, &Library::bad_number, &Library::bad_word, &Library::release,
+    &Library::read_on,     &Library::component};
 template <>
-inline constexpr Texts<Variable, 15> kTexts<Variable> = {
-    &Variable::name,    &Variable::values,    &Variable::unit,      &Variable::lowest,
-    &Variable::highest, &Variable::standard,  &Variable::standards, &Variable::since,
-    &Variable::removed, &Variable::successor, &Variable::reader,    &Variable::syntax,
-    &Variable::needs,   &Variable::what,      &Variable::note};
+inline constexpr std::array kLists<Library> = {&Library::truths, &Library::falsehoods,
+                                               &Library::number_words};
 template <>
-inline constexpr Texts<Misspelling, 3> kTexts<Misspelling> = {
-    &Misspelling::wrong, &Misspelling::meant, &Misspelling::note};
+inline constexpr std::array kTexts<Variable> = {
+    &Variable::name,      &Variable::unit,      &Variable::lowest, &Variable::highest,
+    &Variable::standard,  &Variable::standards, &Variable::since,  &Variable::removed,
+    &Variable::successor, &Variable::reader,    &Variable::syntax, &Variable::needs,
+    &Variable::what,      &Variable::note};
 template <>
-inline constexpr Texts<Family, 4> kTexts<Family> = {&Family::pattern, &Family::library,
-                                                    &Family::stands_for, &Family::rule};
-
+inline constexpr std::array kLists<Variable> = {&Variable::values};
 template <>
-inline constexpr Texts<Caution, 6> kTexts<Caution> = {&Caution::name, &Caution::values,
-                                                      &Caution::with, &Caution::since,
-                                                      &Caution::why,  &Caution::source};
-
+inline constexpr std::array kTexts<Misspelling> = {&Misspelling::wrong, &Misspelling::meant,
+                                                   &Misspelling::note};
 template <>
-inline constexpr Texts<KnownIssue, 8> kTexts<KnownIssue> = {
-    &KnownIssue::id,      &KnownIssue::versions, &KnownIssue::gpus, &KnownIssue::with,
-    &KnownIssue::options, &KnownIssue::why,      &KnownIssue::fix,  &KnownIssue::source};
+inline constexpr std::array kTexts<Family> = {&Family::pattern, &Family::library,
+                                              &Family::stands_for, &Family::rule};
+template <>
+inline constexpr std::array kTexts<Caution> = {&Caution::name, &Caution::since, &Caution::why,
+                                               &Caution::source};
+template <>
+inline constexpr std::array kLists<Caution> = {&Caution::values, &Caution::with};
+template <>
+inline constexpr std::array kTexts<KnownIssue> = {&KnownIssue::id, &KnownIssue::why,
+                                                  &KnownIssue::fix, &KnownIssue::source};
+template <>
+inline constexpr std::array kLists<KnownIssue> = {&KnownIssue::versions, &KnownIssue::gpus,
+                                                  &KnownIssue::with, &KnownIssue::options};
 
 }  // namespace hpclaunch::knowledge

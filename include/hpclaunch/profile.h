@@ -290,7 +290,7 @@ struct Profile {
   std::optional<Retirement> retired;
   std::vector<Signal> detect;
   std::string launcher;                 ///< launcher; "" for any
-  std::string scheduler;                ///< one of kSchedulerNames; "" unknown
+  std::string scheduler;                ///< one of scheduler_names(); "" unknown
   std::optional<bool> lsf_launch_node;  ///< a job's first host runs no ranks; nullopt: not said
   JobNeeds job;
   std::string example_host;  ///< a compute node as the batch system names it; "" not said

@@ -10,7 +10,8 @@
 //   template <> std::span<const Engine> rows<Engine>();
 //
 // and a line in kKinds of src/catalogue/rows.cpp. `fields` has all members, in their order. A member is a text, a bool, an
-// int, an enumeration (with the names of its values), Words, a struct with `fields`, or a span of these.
+// int, an enumeration (with the names of its values), a function (that the header of its kind declares), Words, a struct
+// with `fields`, or a span of these.
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -56,6 +57,15 @@ constexpr bool has_word(Words words, std::string_view word) {
     if (one == word) return true;
   return false;
 }
+
+void fields(NamedWords& row, auto&& field) {
+  field("name", row.name, Field::unique);
+  field("words", row.words, Field::required);
+}
+template <>
+std::span<const NamedWords> rows<NamedWords>();
+/// A list of profiles/programs/words.json.
+inline Words words_named(std::string_view name) { return words_of(rows<NamedWords>(), name); }
 
 /// In what is compiled: a value of any enumeration.
 struct Choice {

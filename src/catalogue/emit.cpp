@@ -27,6 +27,10 @@ class Block {
   static std::string escaped(std::string_view text) {
     std::string out;
     for (const char c : text) {
+      if (c == '\0') {
+        out += "\\000";
+        continue;
+      }
       if (c == '"' || c == '\\' || c == '?') out += '\\';  // "??" would begin a trigraph
       out += c;
     }
@@ -36,6 +40,13 @@ class Block {
   std::string literals_ = "    \"\\0\"\n";
   std::size_t size_ = 1;
 };
+
+// All that a list has but its empty end.
+std::string_view bytes(knowledge::TextList list) {
+  const std::vector<std::string_view> all = list.all();
+  if (all.empty()) return "";
+  return {list.first, static_cast<std::size_t>(all.back().end() - list.first) + 1};
+}
 
 std::size_t library_of(const Variable& variable) { return variable.number; }
 template <class Entry>
@@ -50,7 +61,10 @@ std::string table(const char* type, const auto& entries, Block& block) {
   for (const auto& one : entries) {
     using Traits = typename Entry::Traits;
     std::vector<std::size_t> texts;
+    texts.reserve(std::size(knowledge::kTexts<Entry>) + std::size(knowledge::kLists<Entry>));
     for (const auto text : knowledge::kTexts<Entry>) texts.push_back(block.offset(one.*text));
+    for (const auto list : knowledge::kLists<Entry>)
+      texts.push_back(block.offset(bytes(one.*list)));
     rows += fmt::format("    {{{{{}}}, {{{}}}, {}}},\n", fmt::join(texts, ", "),
                         fmt::join(std::bit_cast<std::array<std::uint8_t, sizeof(Traits)>>(
                                       static_cast<const Traits&>(one)),

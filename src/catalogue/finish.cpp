@@ -20,9 +20,9 @@ std::string_view exported_default(const Variable& v) {
   if (v.type != knowledge::Type::boolean || (v.standard != "true" && v.standard != "false"))
     return v.standard;
   const bool truth = v.standard == "true";
-  const std::string_view words = truth ? v.library.truths : v.library.falsehoods;
+  const knowledge::TextList words = truth ? v.library.truths : v.library.falsehoods;
   if (words.empty()) return truth ? "1" : "0";
-  return split(words, '|').front();
+  return words.front();
 }
 
 void settle_defaults(Catalogue& catalogue, std::vector<Error>& errors) {
@@ -48,10 +48,10 @@ std::string_view name_in(std::string_view condition) {
   return condition.substr(0, condition.find('='));
 }
 
-void check_conditions(const Catalogue& catalogue, std::string_view with, const SourceRef& where,
+void check_conditions(const Catalogue& catalogue, knowledge::TextList with, const SourceRef& where,
                       std::vector<Error>& errors) {
-  for (const std::string_view one : split(with, '|'))
-    if (!one.empty() && !has(catalogue, name_in(one)))
+  for (const std::string_view one : with.all())
+    if (!has(catalogue, name_in(one)))
       fault(errors, where, fmt::format("{} is not a variable", name_in(one)));
 }
 
@@ -72,7 +72,7 @@ void check_cautions(const Catalogue& catalogue, std::vector<Error>& errors) {
       fault(errors, c.where, fmt::format("{} is not a variable", c.name));
       continue;
     }
-    for (const std::string_view value : split(c.values, '|'))
+    for (const std::string_view value : c.values.all())
       if (const auto bad = knowledge::find_fault(*variable, value))
         fault(errors, c.where, fmt::format("the value \"{}\" of {} {}", value, c.name, bad->what));
     check_conditions(catalogue, c.with, c.where, errors);

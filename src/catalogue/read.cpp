@@ -14,6 +14,7 @@ namespace {
 
 using json_reader::Item;
 using json_reader::Json;
+using knowledge::TextList;
 using Words = std::vector<std::string_view>;
 
 // In the order of knowledge::Type, ::Confidence, ::Direction, Family::Unknown, Caution::Kind and KnownIssue::Effect.
@@ -58,18 +59,28 @@ std::string_view integer(const Item& at) {
   return keep(at->text);
 }
 
-/// Strings, each once, joined by `separator`, which none may contain.
-std::string_view words(const Item& at, std::string_view separator) {
-  if (at->kind == Json::Kind::string && separator == ", ") return text(at);
+/// Strings, each once.
+Words words(const Item& at) {
   Words all;
   for (const Item& item : at.elements("words")) {
     all.push_back(text(item));
-    if (all.back().find(separator) != std::string::npos)
-      item.fault(fmt::format("\"{}\" contains \"{}\"", at->key, separator));
     if (std::ranges::count(all, all.back()) > 1)
       item.fault(fmt::format("\"{}\" has \"{}\" twice", at->key, all.back()));
   }
-  return keep(joined(all, separator));
+  return all;
+}
+
+TextList list(const Words& all) {
+  std::string bytes;
+  for (const std::string_view one : all) bytes.append(one).push_back('\0');
+  return {keep(bytes).data()};
+}
+
+TextList list(const Item& at) { return list(words(at)); }
+
+/// A string, or several: "a, b".
+std::string_view sentence_part(const Item& at) {
+  return at->kind == Json::Kind::string ? text(at) : keep(joined(words(at), ", "));
 }
 
 /// By the position of a word among `known`.
@@ -96,12 +107,12 @@ knowledge::Library read_parsing(const Item& head) {
   library.name = text(head.need("library"));
   library.title = text(head.need("title"));
   read_release(head.need("read"), library);
-  library.truths = "1|true|yes|on|y|t|enable|enabled";
-  library.falsehoods = "0|false|no|off|n|f|disable|disabled";
+  library.truths = list({"1", "true", "yes", "on", "y", "t", "enable", "enabled"});
+  library.falsehoods = list({"0", "false", "no", "off", "n", "f", "disable", "disabled"});
   const Item rules = head["parsing"];
   library.parser = text(rules["source"]);
-  const std::string_view truths = words(rules["true"], "|");
-  const std::string_view falsehoods = words(rules["false"], "|");
+  const TextList truths = list(rules["true"]);
+  const TextList falsehoods = list(rules["false"]);
   const bool integers = rules["booleans_are_integers"].truth();
   if (integers || !truths.empty()) {
     library.truths = truths;
@@ -112,7 +123,7 @@ knowledge::Library read_parsing(const Item& head) {
   library.booleans_any_case = choice(rules["boolean_case"], kCases, true);
   library.words_any_case = choice(rules["word_case"], kCases, false);
   library.c_numbers = choice(rules["numbers"], kNumbers, true);
-  library.number_words = words(rules["number_words"], "|");
+  library.number_words = list(rules["number_words"]);
   library.suffixes = text(rules["suffixes"]);
   library.bad_boolean = text(rules["bad_boolean"]);
   library.bad_number = text(rules["bad_number"]);
@@ -154,7 +165,7 @@ Variable read_variable(const Item& at, const Common& common) {
   v.confidence = choice(common.confidence ? at["confidence"] : at.need("confidence"), kConfidences,
                         common.confidence.value_or(knowledge::Confidence::source));
   v.direction = choice(at["direction"], kDirections, knowledge::Direction::input);
-  v.values = words(at["values"], "|");
+  v.values = list(at["values"]);
   const bool open = at["open"].truth();
   const bool closed = at["closed"].truth();
   v.closed = closed || (!open && !v.values.empty() && v.type != Type::list && v.type != Type::text);
@@ -168,7 +179,7 @@ Variable read_variable(const Item& at, const Common& common) {
   v.default_note = text(at["default_note"]);
   v.standards = defaults_by_version(at["defaults"]);
   v.successor = text(at["renamed"]);
-  v.reader = words(at["read_by"], ", ");
+  v.reader = sentence_part(at["read_by"]);
   constexpr std::pair<const char*, std::string_view Variable::*> kTexts[] = {
       {"unit", &Variable::unit},   {"since", &Variable::since}, {"removed", &Variable::removed},
       {"needs", &Variable::needs}, {"what", &Variable::what},   {"syntax", &Variable::syntax},
@@ -213,7 +224,7 @@ Misspelling read_misspelling(const Item& at) {
   m.note = text(at["note"]);
   m.certain = !at["doubtful"].truth();
   m.where = at.where();
-  words(at["seen_in"], ", ");
+  sentence_part(at["seen_in"]);
   return m;
 }
 
@@ -236,8 +247,8 @@ void read_cautions(const Item& at, Catalogue& catalogue) {
     c.kind = choice(one.need("kind"), kKinds, Caution::Kind::slow);
     c.between_nodes = one["between_nodes"].truth();
     c.launched = one["launched"].truth();
-    c.values = words(one["values"], "|");
-    c.with = words(one["with"], "|");
+    c.values = list(one["values"]);
+    c.with = list(one["with"]);
     c.since = text(one["since"]);
     c.why = text(one.need("why"));
     c.source = text(one.need("source"));
@@ -247,27 +258,27 @@ void read_cautions(const Item& at, Catalogue& catalogue) {
 }
 
 // {"rccl": {"ge": "2.21.5", "le": "2.22.3"}, "rocm": {"lt": "6.4.1"}}
-std::string_view version_tests(const Item& at) {
-  std::vector<std::string> tests;
+TextList version_tests(const Item& at) {
+  Words tests;
   for (const Item& component : at.members("components"))
     for (const Item& test : component.members("tests")) {
       if (std::ranges::count(kOrders, test->key) == 0)
         test.fault(fmt::format("\"{}\" is none of {}", test->key, joined(kOrders, ", ")));
-      tests.push_back(fmt::format("{} {} {}", component->key, test->key, text(test)));
+      tests.insert(tests.end(), {keep(component->key), keep(test->key), text(test)});
       if (!compare_versions(text(test), "1"))
         test.fault(fmt::format("\"{}\" is not a version", text(test)));
     }
   if (tests.empty()) at.fault("\"when\" is empty");
-  return keep(joined(tests, "|"));
+  return list(tests);
 }
 
 KnownIssue read_known_issue(const Item& at) {
   KnownIssue issue;
   issue.id = text(at.need("id"));
   issue.versions = version_tests(at.need("when"));
-  issue.gpus = words(at["gpu"], "|");
-  issue.with = words(at["with"], "|");
-  issue.options = words(at["options"], "|");
+  issue.gpus = list(at["gpu"]);
+  issue.with = list(at["with"]);
+  issue.options = list(at["options"]);
   issue.effect = choice(at.need("effect"), kEffects, KnownIssue::Effect::crash);
   issue.why = text(at.need("why"));
   issue.fix = text(at.need("fix"));

@@ -11,6 +11,7 @@
 #include "hpclaunch/lint.h"
 #include "hpclaunch/programs.h"
 #include "hpclaunch/scheduler.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch::catalogue {
 
@@ -20,28 +21,34 @@ using json_reader::Item;
 using json_reader::Json;
 
 // The list in a file, the type of its rows, the header that has it.
-#define HPCLAUNCH_KINDS(KIND)                         \
-  KIND("grammars", Grammar, "programs.h")             \
-  KIND("launchers", StartingProgram, "programs.h")    \
-  KIND("options", ForeignOptions, "programs.h")       \
-  KIND("mpi", MpiNames, "programs.h")                 \
-  KIND("wrappers", Wrapper, "programs.h")             \
-  KIND("engines", ContainerEngine, "programs.h")      \
-  KIND("gpus", GpuModels, "programs.h")               \
-                                                      \
-  KIND("frameworks", Framework, "programs.h")         \
-  KIND("reads", FrameworkReads, "programs.h")         \
-  KIND("exclusions", Exclusion, "programs.h")         \
-  KIND("needs", Need, "programs.h")                   \
-  KIND("inherited", Inherited, "programs.h")          \
-  KIND("submission", Submission, "programs.h")        \
-  KIND("directives", DirectiveOptions, "scheduler.h") \
-  KIND("submit_hints", SubmitHint, "scheduler.h")     \
-  KIND("rules", LintRule, "lint.h")                   \
-  KIND("retired", RetiredName, "lint.h")              \
-  /* parts of rows */                                 \
-  KIND(nullptr, Option, "programs.h")                 \
-  KIND(nullptr, NamedWords, "rows.h")
+#define HPCLAUNCH_KINDS(KIND)                                \
+  KIND("grammars", Grammar, "hpclaunch/programs.h")          \
+  KIND("launchers", StartingProgram, "hpclaunch/programs.h") \
+  KIND("options", ForeignOptions, "hpclaunch/programs.h")    \
+  KIND("mpi", MpiNames, "hpclaunch/programs.h")              \
+  KIND("wrappers", Wrapper, "hpclaunch/programs.h")          \
+  KIND("engines", ContainerEngine, "hpclaunch/programs.h")   \
+  KIND("gpus", GpuModels, "hpclaunch/programs.h")            \
+  KIND("pci_models", PciModel, "hpclaunch/programs.h")       \
+                                                             \
+  KIND("frameworks", Framework, "hpclaunch/programs.h")      \
+  KIND("reads", FrameworkReads, "hpclaunch/programs.h")      \
+  KIND("exclusions", Exclusion, "hpclaunch/programs.h")      \
+  KIND("needs", Need, "hpclaunch/programs.h")                \
+  KIND("inherited", Inherited, "hpclaunch/programs.h")       \
+  KIND("submission", Submission, "hpclaunch/programs.h")     \
+  KIND("waits", KnownWait, "hpclaunch/programs.h")           \
+  KIND("batch_systems", Scheduler, "scheduler/rows.h")       \
+  KIND("rules", LintRule, "hpclaunch/lint.h")                \
+  KIND("retired", RetiredName, "hpclaunch/lint.h")           \
+  /* parts of rows */                                        \
+  KIND(nullptr, Directives, "hpclaunch/scheduler.h")         \
+  KIND(nullptr, StateQuestion, "hpclaunch/scheduler.h")      \
+  KIND(nullptr, OwnVariable, "hpclaunch/scheduler.h")        \
+  KIND(nullptr, SubmitHint, "hpclaunch/scheduler.h")         \
+  KIND(nullptr, Option, "hpclaunch/programs.h")              \
+  KIND(nullptr, LaunchFault, "hpclaunch/lint.h")             \
+  KIND("words", NamedWords, "hpclaunch/rows.h")
 
 // As it stands in the C++ that is written: "StartingProgram".
 template <class Row>
@@ -96,6 +103,12 @@ class Writer {
   }
   std::string value(const Item& at, int otherwise) {
     return std::to_string(at.whole(0, 1'000'000'000, otherwise));
+  }
+  template <class Answer, class... Asked>
+  std::string value(const Item& at, Answer (* /*none*/)(Asked...)) {  // by its name
+    std::string name = at ? at.text() : "nullptr";
+    if (!consists_of(name, "_")) at.fault(fmt::format("{} names no function", literal(name)));
+    return name;
   }
   std::string value(const Item& at, Words otherwise, Field how = Field::optional) {
     std::vector<std::string> all;
@@ -245,7 +258,7 @@ std::string emit_rows(const RowText& out) {
   for (const Kind& kind : kKinds) {
     const auto found = kind.list == nullptr ? out.rows.end() : out.rows.find(kind.list);
     if (found == out.rows.end()) continue;
-    const std::string line = fmt::format("#include \"hpclaunch/{}\"\n", kind.header);
+    const std::string line = fmt::format("#include \"{}\"\n", kind.header);
     if (includes.find(line) == std::string::npos) includes += line;
     tables += fmt::format(
         "constexpr {0} k{0}[] = {{{1}}};\ntemplate <>\nstd::span<const {0}> rows<{0}>() {{\n"

@@ -162,7 +162,7 @@ std::string range_text(const Variable& v) {
   return fmt::format("{} to {}", v.lowest, v.highest);
 }
 
-std::string commas(std::string_view words) { return joined(split(words, '|'), ", "); }
+std::string commas(TextList words) { return joined(words.all(), ", "); }
 
 std::string values_text(const Variable& v) {
   std::string text(to_string(v.type));
@@ -190,7 +190,7 @@ void add_cautions(std::string_view name, Facts& facts) {
   for (std::size_t i = 0; i < count_cautions(); ++i) {
     const Caution one = caution_at(i);
     if (one.name != name) continue;
-    std::string text = one.values.empty() ? "" : replaced(one.values, {{'|', " or "}});
+    std::string text = joined(one.values.all(), " or ");
     text += conditions_text(one.with, text.empty() ? "" : " ");
     if (!one.since.empty()) text += fmt::format("{}since {}", text.empty() ? "" : ", ", one.since);
     facts.emplace_back(

@@ -22,7 +22,9 @@ Entry entry_of(const Row<Entry>& row) {
   using Traits = typename Entry::Traits;
   Entry entry;
   static_cast<Traits&>(entry) = std::bit_cast<Traits>(row.traits);
-  for (std::size_t i = 0; i < row.texts.size(); ++i) entry.*kTexts<Entry>[i] = text(row.texts[i]);
+  const std::uint32_t* at = row.texts.data();
+  for (const auto member : kTexts<Entry>) entry.*member = text(*at++);
+  for (const auto member : kLists<Entry>) entry.*member = {kTable.text + *at++};
   if constexpr (std::is_same_v<Entry, Variable>)
     entry.library = entry_of(kTable.libraries[row.library]);
   return entry;
@@ -90,20 +92,18 @@ bool holds(std::string_view condition, const Lookup& others) {
 
 }  // namespace
 
-std::string conditions_text(std::string_view with, std::string_view lead) {
+std::string conditions_text(TextList with, std::string_view lead) {
   std::string text;
-  for (const std::string_view one : split(with, '|'))
-    if (!one.empty())
-      text += fmt::format("{}{} {}", text.empty() ? lead : " ",
-                          one.starts_with('!') ? "without" : "with",
-                          one.substr(one.starts_with('!') ? 1 : 0));
+  for (const std::string_view one : with.all())
+    text +=
+        fmt::format("{}{} {}", text.empty() ? lead : " ", one.starts_with('!') ? "without" : "with",
+                    one.substr(one.starts_with('!') ? 1 : 0));
   return text;
 }
 
-bool conditions_hold(std::string_view with, const Lookup& others) {
-  return with.empty() || std::ranges::all_of(split(with, '|'), [&](std::string_view condition) {
-           return holds(condition, others);
-         });
+bool conditions_hold(TextList with, const Lookup& others) {
+  return std::ranges::all_of(with.all(),
+                             [&](std::string_view condition) { return holds(condition, others); });
 }
 
 std::size_t count_known_issues() { return kTable.known_issues.size(); }
@@ -117,8 +117,7 @@ std::vector<Caution> cautions(std::string_view name, std::string_view value, con
   auto row = std::ranges::lower_bound(kTable.cautions, name, {}, name_of);
   for (; row != kTable.cautions.end() && name_of(*row) == name; ++row) {
     const Caution one = entry_of(*row);
-    const std::vector<std::string_view> values = split(one.values, '|');
-    const bool meant = one.values.empty() || std::ranges::count(values, value) > 0;
+    const bool meant = one.values.empty() || std::ranges::count(one.values.all(), value) > 0;
     if (meant && conditions_hold(one.with, others)) found.push_back(one);
   }
   return found;

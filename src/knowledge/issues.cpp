@@ -19,10 +19,9 @@ struct VersionTest {
 
 std::vector<VersionTest> tests_of(const KnownIssue& issue) {
   std::vector<VersionTest> tests;
-  for (const std::string_view one : split(issue.versions, '|')) {
-    const std::vector<std::string_view> words = split(one, ' ');
-    tests.push_back({words[0], words[1], words[2]});
-  }
+  const std::vector<std::string_view> words = issue.versions.all();
+  for (std::size_t i = 0; i + 2 < words.size(); i += 3)
+    tests.push_back({words[i], words[i + 1], words[i + 2]});
   return tests;
 }
 
@@ -71,10 +70,8 @@ bool concerns_gpus(const KnownIssue& issue, const Versions& versions) {
   if (issue.gpus.empty()) return true;
   const auto models = versions.find(kGpu);
   return models != versions.end() &&
-         std::ranges::any_of(split(models->second, '|'), [&](std::string_view model) {
-           return std::ranges::any_of(split(issue.gpus, '|'), [&](std::string_view name) {
-             return is_of_model(model, name);
-           });
+         std::ranges::any_of(issue.gpus.all(), [&](std::string_view name) {
+           return is_of_model(models->second, name);
          });
 }
 
@@ -191,12 +188,11 @@ std::vector<std::pair<std::string, std::string>> issues_of(std::string_view comp
     const KnownIssue one = known_issue_at(i);
     const std::vector<VersionTest> tests = tests_of(one);
     if (std::ranges::count(tests, component, &VersionTest::component) == 0) continue;
-    facts.emplace_back(
-        facts.empty() ? "known issues" : "",
-        fmt::format("{}{}{} {}: {}; fix: {} ({})", bounds_text(tests),
-                    one.gpus.empty() ? "" : " on " + replaced(one.gpus, {{'|', " or "}}),
-                    conditions_text(one.with, " "), effect_text(one.effect), one.why, one.fix,
-                    one.source));
+    facts.emplace_back(facts.empty() ? "known issues" : "",
+                       fmt::format("{}{}{} {}: {}; fix: {} ({})", bounds_text(tests),
+                                   one.gpus.empty() ? "" : " on " + joined(one.gpus.all(), " or "),
+                                   conditions_text(one.with, " "), effect_text(one.effect), one.why,
+                                   one.fix, one.source));
   }
   return facts;
 }

@@ -11,7 +11,7 @@ namespace hpclaunch::knowledge {
 
 template <class Entry>
 struct Row {
-  std::array<std::uint32_t, kTexts<Entry>.size()> texts;
+  std::array<std::uint32_t, kTexts<Entry>.size() + kLists<Entry>.size()> texts;
   std::array<std::uint8_t, sizeof(typename Entry::Traits)> traits;
   std::uint8_t library;  ///< of a variable: its position among the libraries
 };
@@ -31,7 +31,7 @@ extern const Table kTable;
 
 /// All of Caution::with or KnownIssue::with.
 /// "with A=1 without B": these for people, `lead` before each; "" without any.
-std::string conditions_text(std::string_view with, std::string_view lead);
-bool conditions_hold(std::string_view with, const Lookup& others);
+std::string conditions_text(TextList with, std::string_view lead);
+bool conditions_hold(TextList with, const Lookup& others);
 
 }  // namespace hpclaunch::knowledge

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <span>
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
@@ -10,24 +11,24 @@ namespace hpclaunch::knowledge {
 
 namespace {
 
-// The word of a '|'-separated list that `value` is; "" when it is none.
-std::string_view among(std::string_view words, std::string_view value, bool any_case) {
-  if (words.empty()) return {};
-  for (const std::string_view word : split(words, '|'))
+using Words = std::span<const std::string_view>;
+
+// The word that `value` is; "" when it is none.
+std::string_view among(Words words, std::string_view value, bool any_case) {
+  for (const std::string_view word : words)
     if (any_case ? to_lower(word) == to_lower(value) : word == value) return word;
   return {};
 }
 
-std::string listed(std::string_view words) {
+std::string listed(Words items) {
   std::string text;
-  const std::vector<std::string_view> items = split(words, '|');
   for (std::size_t i = 0; i < items.size(); ++i)
     text += fmt::format("{}{}", i == 0 ? "" : i + 1 == items.size() ? " or " : ", ", items[i]);
   return text;
 }
 
-std::string nearest_of(std::string_view words, std::string_view value) {
-  const std::vector<std::string_view> all = split(words, '|');
+std::string nearest_of(TextList words, std::string_view value) {
+  const std::vector<std::string_view> all = words.all();
   return nearest(value, std::vector<std::string>(all.begin(), all.end())).value_or("");
 }
 
@@ -85,8 +86,8 @@ std::string spelt_out(long long number, std::string_view rest) {
 }
 
 std::optional<Fault> integer_fault(const Variable& v, std::string_view value) {
-  if (!among(v.library.number_words, value, true).empty()) return std::nullopt;
-  if (!v.values.empty() && !among(v.values, value, true).empty()) return std::nullopt;
+  if (!among(v.library.number_words.all(), value, true).empty()) return std::nullopt;
+  if (!v.values.empty() && !among(v.values.all(), value, true).empty()) return std::nullopt;
   long long number = 0;
   const std::size_t used = read_number(value, v.library.c_numbers, number);
   const std::string_view rest = value.substr(used);
@@ -100,14 +101,16 @@ std::optional<Fault> integer_fault(const Variable& v, std::string_view value) {
                  v.type == Type::size ? spelt_out(number, rest) : ""};
   if (suffix) return std::nullopt;  // limits count in the base unit
   if (std::optional<Fault> fault = range_fault(v, number)) return fault;
-  if (v.closed && !v.values.empty()) return Fault{fmt::format("is not {}", listed(v.values)), ""};
+  if (v.closed && !v.values.empty())
+    return Fault{fmt::format("is not {}", listed(v.values.all())), ""};
   return std::nullopt;
 }
 
 std::optional<Fault> boolean_fault(const Variable& v, std::string_view value) {
   const Library& lib = v.library;
-  constexpr std::string_view kTrue = "true|yes|on|y|t|1|enable|enabled";
-  constexpr std::string_view kFalse = "false|no|off|n|f|0|disable|disabled";
+  constexpr std::string_view kTrue[] = {"true", "yes", "on", "y", "t", "1", "enable", "enabled"};
+  constexpr std::string_view kFalse[] = {"false", "no", "off",     "n",
+                                         "f",     "0",  "disable", "disabled"};
   const bool means_true = !among(kTrue, value, true).empty();
   const bool means_false = !among(kFalse, value, true).empty();
   if (lib.truths.empty()) {
@@ -117,24 +120,25 @@ std::optional<Fault> boolean_fault(const Variable& v, std::string_view value) {
                                                                      : means_false ? "0"
                                                                                    : ""};
   }
-  if (!among(lib.truths, value, lib.booleans_any_case).empty()) return std::nullopt;
-  if (!among(lib.falsehoods, value, lib.booleans_any_case).empty()) return std::nullopt;
+  if (!among(lib.truths.all(), value, lib.booleans_any_case).empty()) return std::nullopt;
+  if (!among(lib.falsehoods.all(), value, lib.booleans_any_case).empty()) return std::nullopt;
   std::string meant;
-  if (means_true) meant = split(lib.truths, '|').front();
-  if (means_false) meant = split(lib.falsehoods, '|').front();
-  return Fault{with_consequence(
-                   fmt::format("is neither {} nor {}", listed(lib.truths), listed(lib.falsehoods)),
-                   lib.bad_boolean),
+  if (means_true) meant = lib.truths.front();
+  if (means_false) meant = lib.falsehoods.front();
+  return Fault{with_consequence(fmt::format("is neither {} nor {}", listed(lib.truths.all()),
+                                            listed(lib.falsehoods.all())),
+                                lib.bad_boolean),
                meant};
 }
 
 std::optional<Fault> word_fault(const Variable& v, std::string_view value) {
   if (!v.closed || v.values.empty()) return std::nullopt;
-  if (!among(v.values, value, v.any_case).empty()) return std::nullopt;
+  if (!among(v.values.all(), value, v.any_case).empty()) return std::nullopt;
   if (v.numbers && parse_natural(value)) return std::nullopt;
-  const std::string_view other_case = among(v.values, value, true);
-  return Fault{with_consequence(fmt::format("is not {}", listed(v.values)), v.library.bad_word),
-               other_case.empty() ? nearest_of(v.values, value) : std::string(other_case)};
+  const std::string_view other_case = among(v.values.all(), value, true);
+  return Fault{
+      with_consequence(fmt::format("is not {}", listed(v.values.all())), v.library.bad_word),
+      other_case.empty() ? nearest_of(v.values, value) : std::string(other_case)};
 }
 
 std::optional<Fault> list_fault(const Variable& v, std::string_view value) {
@@ -157,10 +161,10 @@ std::optional<Fault> algorithm_fault(const Variable& v, std::string_view value) 
   for (const std::string_view part : split(value, ';')) {
     const std::string_view name = trim(split(part, ':').front());
     if (name.empty() || v.values.empty() ||
-        !among(v.values, name, v.library.words_any_case).empty())
+        !among(v.values.all(), name, v.library.words_any_case).empty())
       continue;
     const bool whole = value.find_first_of(":;") == std::string_view::npos;
-    return Fault{fmt::format("names \"{}\", which is not {}", shown(name), listed(v.values)),
+    return Fault{fmt::format("names \"{}\", which is not {}", shown(name), listed(v.values.all())),
                  whole ? nearest_of(v.values, name) : ""};
   }
   return std::nullopt;
@@ -171,7 +175,7 @@ std::optional<Fault> real_fault(const Variable& v, std::string_view value) {
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   const bool whole = error == std::errc() && end == value.data() + value.size();
   if (whole) return range_fault(v, number);
-  if (!among(v.library.number_words, value, true).empty()) return std::nullopt;
+  if (!among(v.library.number_words.all(), value, true).empty()) return std::nullopt;
   return Fault{with_consequence("is not a number", v.library.bad_number), ""};
 }
 
@@ -180,7 +184,7 @@ std::optional<Fault> time_fault(const Variable& v, std::string_view value) {
   const std::size_t letters = value.find_first_not_of("+-.0123456789");
   if (letters == std::string_view::npos || letters == 0) return real_fault(v, value);
   if (v.library.suffixes.empty()) return integer_fault(v, value);
-  constexpr std::string_view kUnits = "s|ms|us|ns|m";
+  constexpr std::string_view kUnits[] = {"s", "ms", "us", "ns", "m"};
   if (!among(kUnits, value.substr(letters), false).empty())
     return real_fault(v, value.substr(0, letters));
   return Fault{fmt::format("has the unit \"{}\", which is not {}", shown(value.substr(letters)),
@@ -198,6 +202,13 @@ std::optional<Fault> cpu_list_fault(std::string_view value) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> TextList::all() const {
+  std::vector<std::string_view> texts;
+  for (std::string_view one = first; !one.empty(); one = one.data() + one.size() + 1)
+    texts.push_back(one);
+  return texts;
+}
 
 std::optional<Fault> find_fault(const Variable& variable, std::string_view value) {
   if (value.empty()) return std::nullopt;

@@ -291,14 +291,6 @@ std::vector<std::string> Item::texts(std::string_view of_what) const {
   return out;
 }
 
-std::vector<std::string> Item::variables() const {
-  std::vector<std::string> names;
-  for (const Item& item : elements("names"))
-    if (std::string name = item.text(); !name.empty())
-      names.push_back(item.variable(std::move(name)));
-  return names;
-}
-
 std::vector<Item> Item::entries(std::string_view name) const {
   std::set<std::string_view> seen;
   std::vector<Item> items = elements("objects");

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <initializer_list>
 
+#include "hpclaunch/programs.h"
+
 namespace hpclaunch::probe {
 namespace {
 
@@ -22,52 +24,6 @@ bool listed(std::initializer_list<unsigned> ids, unsigned id) {
 
 /// AMD's chips that server boards carry for the picture of their service processor: Rage XL and ES1000.
 bool pictures_only(unsigned device) { return listed({0x4752, 0x515e, 0x5969}, device); }
-
-struct Model {
-  unsigned vendor, device;
-  const char* name;
-};
-
-constexpr Model kModels[] = {
-    {kNvidia, 0x15f8, "Tesla P100 PCIe 16GB"},
-    {kNvidia, 0x15f9, "Tesla P100 SXM2 16GB"},
-    {kNvidia, 0x1db1, "Tesla V100 SXM2 16GB"},
-    {kNvidia, 0x1db4, "Tesla V100 PCIe 16GB"},
-    {kNvidia, 0x1db5, "Tesla V100 SXM2 32GB"},
-    {kNvidia, 0x1db6, "Tesla V100 PCIe 32GB"},
-    {kNvidia, 0x1eb8, "Tesla T4"},
-    {kNvidia, 0x20b0, "A100 SXM4 40GB"},
-    {kNvidia, 0x20b2, "A100 SXM4 80GB"},
-    {kNvidia, 0x20b5, "A100 PCIe 80GB"},
-    {kNvidia, 0x20b7, "A30"},
-    {kNvidia, 0x20f1, "A100 PCIe 40GB"},
-    {kNvidia, 0x2235, "A40"},
-    {kNvidia, 0x2321, "H100"},
-    {kNvidia, 0x2330, "H100 SXM5 80GB"},
-    {kNvidia, 0x2331, "H100 PCIe"},
-    {kNvidia, 0x2335, "H200"},
-    {kNvidia, 0x233b, "H200"},
-    {kNvidia, 0x2342, "GH200"},
-    {kNvidia, 0x2348, "GH200"},
-    {kNvidia, 0x26b9, "L40S"},
-    {kNvidia, 0x27b8, "L4"},
-    {kNvidia, 0x2901, "B200"},
-    {kNvidia, 0x2941, "GB200"},
-    {kAmd, 0x738c, "Instinct MI100"},
-    {kAmd, 0x7408, "Instinct MI250X"},
-    {kAmd, 0x740c, "Instinct MI250X/MI250"},
-    {kAmd, 0x740f, "Instinct MI210"},
-    {kAmd, 0x74a0, "Instinct MI300A"},
-    {kAmd, 0x74a1, "Instinct MI300X"},
-    {kAmd, 0x74a5, "Instinct MI325X"},
-    {kIntel, 0x0bd5, "Data Center GPU Max 1550"},
-    {kIntel, 0x0bd6, "Data Center GPU Max 1550"},
-    {kIntel, 0x0bd9, "Data Center GPU Max 1100"},
-    {kIntel, 0x0bda, "Data Center GPU Max 1100"},
-    {kIntel, 0x0bdb, "Data Center GPU Max 1100"},
-    {kIntel, 0x56c0, "Data Center GPU Flex 170"},
-    {kIntel, 0x56c1, "Data Center GPU Flex 140"},
-};
 
 }  // namespace
 
@@ -101,8 +57,9 @@ std::string accelerator_vendor(const PciFunction& function) {
 }
 
 std::string model_name(const PciFunction& function) {
-  for (const Model& model : kModels)
-    if (model.vendor == function.vendor && model.device == function.device) return model.name;
+  const std::string id = fmt::format("{:04x}:{:04x}", function.vendor, function.device);
+  for (const PciModel& model : rows<PciModel>())
+    if (model.id == id) return std::string(model.name);
   return "";
 }
 

@@ -35,9 +35,7 @@ struct PciFunction {
 /// the rules.
 std::string accelerator_vendor(const PciFunction& function);
 
-/// The product name of accelerators found in compute nodes; "" for any other.
-/// Sources: pci.ids of 2023, and a later one for 74a5, 2901 and 2941; the Linux driver amdgpu for 74a0 and 74a1;
-/// devid_names.py of NVIDIA/gpu-admin-tools for 2321, 2335 to 2348 and 26b9.
+/// The product name of accelerators found in compute nodes (profiles/programs/gpus.json); "" for any other.
 std::string model_name(const PciFunction& function);
 
 /// Tiles of an Intel device, 2 or more; 0 when it is one piece, or not listed. Source: pci.ids.

@@ -19,55 +19,6 @@ using enum FactInfo::Scope;
 using enum FactInfo::Kind;
 
 constexpr std::array<std::string_view, 2> kYesNo = {"yes", "no"};
-constexpr auto kJobOrNone = [] {
-  std::array<std::string_view, std::size(kSchedulerNames) + 1> names = {};
-  std::ranges::copy(kSchedulerNames, names.begin());
-  names.back() = "none";
-  return names;
-}();
-
-constexpr FactInfo kFacts[] = {{"cores", rank, number},
-                               {"cores_divide", job, word, Known::rule, kYesNo},
-                               {"cpus", rank},
-                               {"device", rank, number},
-                               {"device_mode", job},
-                               {"devices", job, number},
-                               {"env.", group, text, Known::node},
-                               {"even", job, word, Known::binding, kYesNo},
-                               {"gpu_view", job, word, Known::stack, profile::kGpuViews},
-                               {"host.first", job},
-                               {"host.first.short", job},
-                               {"hosts", job},
-                               {"in_job", job, word, Known::node, kYesNo},
-                               {"job_id", job},
-                               {"job_memory", job},
-                               {"job_part", job, word, Known::stack, kYesNo},
-                               {"launcher", job, word, Known::stack, kLauncherNames},
-                               {"library.", group},
-                               {"live.cores", job, count},
-                               {"live.numa_nodes", job, count},
-                               {"local_rank", rank, number},
-                               {"min_cores", job, number, Known::rule},
-                               {"module.", group, version, Known::node},
-                               {"node_cpus", job, count},
-                               {"node_type", job},
-                               {"nodes", job, count},
-                               {"numa", rank},
-                               {"package", rank},
-                               {"proxies", job, word, Known::stack, kYesNo},
-                               {"ranks", job, count},
-                               {"ranks_per_device", job, number},
-                               {"ranks_per_node", job, count},
-                               {"role.", group, number},
-                               {"scheduler", job, word, Known::node, kJobOrNone},
-                               {"stack", job, text, Known::binding},
-                               {"subdevice", rank, number},
-                               {"unit", rank, number},
-                               {"units", job, number},
-                               {"user", job},
-                               {"value.", late, text, Known::rule},
-                               {"whole_node", job, word, Known::stack, kYesNo}};
-
 std::optional<std::string> look_up(const TextMap& facts, std::string_view name) {
   const auto found = facts.find(name);
   if (found == facts.end()) return std::nullopt;
@@ -99,10 +50,59 @@ std::size_t walk(std::string_view value, Text text, Fact fact) {
 
 }  // namespace
 
-std::span<const FactInfo> known_facts() { return kFacts; }
+std::span<const FactInfo> known_facts() {
+  static const std::vector<std::string_view> job_or_none = [] {
+    const std::span<const std::string_view> names = scheduler_names();
+    std::vector<std::string_view> all(names.begin(), names.end());
+    all.emplace_back("none");
+    return all;
+  }();
+  static const FactInfo kFacts[] = {{"cores", rank, number},
+                                    {"cores_divide", job, word, Known::rule, kYesNo},
+                                    {"cpus", rank},
+                                    {"device", rank, number},
+                                    {"device_mode", job},
+                                    {"devices", job, number},
+                                    {"env.", group, text, Known::node},
+                                    {"even", job, word, Known::binding, kYesNo},
+                                    {"gpu_view", job, word, Known::stack, profile::kGpuViews},
+                                    {"host.first", job},
+                                    {"host.first.short", job},
+                                    {"hosts", job},
+                                    {"in_job", job, word, Known::node, kYesNo},
+                                    {"job_id", job},
+                                    {"job_memory", job},
+                                    {"job_part", job, word, Known::stack, kYesNo},
+                                    {"launcher", job, word, Known::stack, kLauncherNames},
+                                    {"library.", group},
+                                    {"live.cores", job, count},
+                                    {"live.numa_nodes", job, count},
+                                    {"local_rank", rank, number},
+                                    {"min_cores", job, number, Known::rule},
+                                    {"module.", group, version, Known::node},
+                                    {"node_cpus", job, count},
+                                    {"node_type", job},
+                                    {"nodes", job, count},
+                                    {"numa", rank},
+                                    {"package", rank},
+                                    {"proxies", job, word, Known::stack, kYesNo},
+                                    {"ranks", job, count},
+                                    {"ranks_per_device", job, number},
+                                    {"ranks_per_node", job, count},
+                                    {"role.", group, number},
+                                    {"scheduler", job, word, Known::node, job_or_none},
+                                    {"stack", job, text, Known::binding},
+                                    {"subdevice", rank, number},
+                                    {"unit", rank, number},
+                                    {"units", job, number},
+                                    {"user", job},
+                                    {"value.", late, text, Known::rule},
+                                    {"whole_node", job, word, Known::stack, kYesNo}};
+  return kFacts;
+}
 
 const FactInfo* find_fact(std::string_view name) {
-  for (const FactInfo& fact : kFacts) {
+  for (const FactInfo& fact : known_facts()) {
     const bool group = fact.name.ends_with('.');
     const bool same =
         group ? name.starts_with(fact.name) && name.size() > fact.name.size() : name == fact.name;
@@ -181,7 +181,7 @@ bool is_rank_fact(const FactInfo& fact) {
 std::vector<std::string> fact_candidates(std::string_view word) {
   const std::size_t dot = word.find('.');
   std::vector<std::string> names;
-  for (const FactInfo& fact : kFacts) {
+  for (const FactInfo& fact : known_facts()) {
     std::string name(fact.name);
     if (name.ends_with('.')) name += dot == std::string_view::npos ? "NAME" : word.substr(dot + 1);
     names.push_back(std::move(name));

@@ -22,12 +22,6 @@ template <>
 inline constexpr std::initializer_list<const char*> kOneOf<Modules> = {"purge", "use", "load",
                                                                        "conda"};
 template <>
-inline constexpr std::initializer_list<const char*> kOneOf<NicText> = {"name", "fabric"};
-template <>
-inline constexpr std::initializer_list<const char*> kOneOf<Binding> = {"cores", "split"};
-template <>
-inline constexpr std::initializer_list<const char*> kOneOf<Signal> = {"env", "host"};
-template <>
 inline constexpr std::initializer_list<const char*> kOneOf<Rule> = {
     "default", "require",    "prepend",   "unset", "launch",
     "batch",   "core_limit", "make_dirs", "report"};
@@ -209,7 +203,7 @@ void fields(Same<Rule> auto& rule, auto visit) {
   visit("unset", rule.unset, List<Variable>{{}, "names"}, may,
         "Variables to remove, exported ones too");
   visit("launch", rule.launch, Words{kLauncherNames, allowed}, may, "Flags by launcher");
-  visit("batch", rule.batch, Words{kSchedulerNames, allowed}, may,
+  visit("batch", rule.batch, Words{scheduler_names(), allowed}, may,
         "What the job must be submitted with, by batch system");
   visit("core_limit", rule.core_limit, kCoreLimit, may, "`ulimit -c` of every rank");
   visit("make_dirs", rule.make_dirs, List<Templated>{{allowed, true}, "folders"}, may,
@@ -290,7 +284,7 @@ void fields(Same<Profile> auto& profile, auto visit) {
         "Profiles that this one builds on, merged left to right, its own entries last");
   visit("retired", profile.retired, Object{}, may, "The system is gone");
   visit("launcher", profile.launcher, Choice{kLauncherNames}, may, "Launcher that the site uses");
-  visit("scheduler", profile.scheduler, Choice{kSchedulerNames}, may, "Batch system of the site");
+  visit("scheduler", profile.scheduler, Choice{scheduler_names()}, may, "Batch system of the site");
   visit("lsf_launch_node", profile.lsf_launch_node, Flag{}, may,
         "`true`: the first host of an LSF job is a launch node, which runs no ranks");
   visit("job", profile.job, Object{}, may,

@@ -151,6 +151,20 @@ const char* name_of(Named) { return "named"; }
 const char* name_of(Values) { return "values"; }
 const char* name_of(const Reasons&) { return "reasons"; }
 
+/// The definition of what several keys of an object say together; nullptr: nothing.
+template <class Part>
+constexpr const char* kTogether = nullptr;
+template <>
+constexpr const char* kTogether<Signal> = "signal";
+template <>
+constexpr const char* kTogether<NicText> = "nic";
+template <>
+constexpr const char* kTogether<Binding> = "binding";
+template <>
+constexpr const char* kTogether<Binding::Role> = "role";
+template <>
+constexpr const char* kTogether<Profile> = "profile";
+
 // ---- kinds -------------------------------------------------------------------------------------------
 
 /// A part to ask for its fields: all that could be allowed is.
@@ -184,11 +198,16 @@ struct SchemaWriter {
   /// Or "topology" in its place.
   void operator()(const char* /*key*/, const NodeShape& shape, Inline /*kind*/, Need /*need*/,
                   const char* /*meaning*/) const {
-    Schema needed = Schema::array();
-    needed.swap(object["required"]);
-    fields(shape, *this);
-    needed.swap(object["required"]);
-    object["anyOf"] = {required("topology"), {{"required", needed}}};
+    Schema counts = Schema::object();
+    fields(shape, SchemaWriter{counts});
+    std::vector<Schema> others;
+    for (const auto& [name, schema] : counts["properties"].items())
+      others.push_back(required(name));
+    for (const char* name : {"numa_memory_mb", "memory_only_numa", "devices", "nics"})
+      others.push_back(required(name));
+    object["dependencies"]["topology"] = {{"not", any_of(std::move(others))}};
+    object["anyOf"] = {required("topology"), {{"required", counts["required"]}}};
+    object["properties"].update(counts["properties"]);
   }
 
   template <class Kind>
@@ -258,6 +277,11 @@ struct SchemaWriter {
     fields(part, SchemaWriter{schema});
     if constexpr (!std::empty(kOneOf<Part>))
       for (const char* key : kOneOf<Part>) schema["anyOf"].push_back(required(key));
+    if constexpr (std::is_same_v<Part, Case>) {  // what a refused case compares is its first key
+      std::vector<Schema> others(schema["anyOf"].begin() + 1, schema["anyOf"].end());
+      schema["dependencies"]["refused"] = {{"not", any_of(std::move(others))}};
+    }
+    if constexpr (kTogether<Part> != nullptr) schema["allOf"] = {reference(kTogether<Part>)};
     return schema;
   }
   template <class Part>
