@@ -13,6 +13,22 @@
 
 namespace hpclaunch {
 
+/// A value of a variable that makes a launch wrong beside one of these options or variables, or without all of them.
+struct LaunchFault {
+  Words launchers;                   ///< programs; empty: any
+  std::string_view variable, value;  ///< "FLAT", "*PART"
+  Words with, without;               ///< "--network", "--network=PART"
+  std::string_view message;
+};
+void fields(LaunchFault& row, auto&& field) {
+  field("launchers", row.launchers);
+  field("variable", row.variable, Field::required);
+  field("value", row.value, Field::required);
+  field("with", row.with);
+  field("without", row.without);
+  field("message", row.message, Field::required);
+}
+
 /// The page of a rule: profiles/lint/rules.json.
 struct LintRule {
   std::string_view code;
@@ -21,6 +37,7 @@ struct LintRule {
   std::string_view why;
   std::string_view fix;
   std::string_view source;
+  std::span<const LaunchFault> launches;  ///< empty: C++ finds its places
 };
 void fields(LintRule& row, auto&& field) {
   constexpr std::string_view kSeverities[] = {"note", "warning", "error"};
@@ -30,6 +47,7 @@ void fields(LintRule& row, auto&& field) {
   field("why", row.why, Field::required);
   field("fix", row.fix);
   field("source", row.source);
+  field("launches", row.launches);
 }
 /// Ascending code.
 template <>

@@ -11,10 +11,8 @@ namespace hpclaunch::lint {
 
 namespace {
 
-using System = DirectiveOptions;
-
-const System* system_of(std::string_view sentinel) {
-  for (const System& one : rows<System>())
+const Scheduler* system_of(std::string_view sentinel) {
+  for (const Scheduler& one : rows<Scheduler>())
     if (has_word(one.sentinels, sentinel)) return &one;
   return nullptr;
 }
@@ -42,11 +40,12 @@ void add_resources(Script& script, const Ask& whole) {
 
 void read_directive(Script& script, std::size_t index) {
   const Directive& directive = script.shell.directives[index];
-  const System* system = system_of(directive.sentinel);
+  const Scheduler* system = system_of(directive.sentinel);
   if (system == nullptr) return;
   if (script.request.system.empty()) script.request.system = system->name;
   const std::vector<Word> words = words_in(script.shell.text, directive.body);
   std::vector<std::string> texts;
+  texts.reserve(words.size());
   for (const Word& word : words) texts.emplace_back(script.shell.at(word.span));
   const OptionLine line = read_options(grammars_of(system->grammar), texts, 0, Strays::skip);
   if (!line.strays.empty()) script.strays.emplace_back(index, words[line.strays.front()].span);
@@ -98,19 +97,20 @@ void read_select(const std::string& select, RequestOfJob& request) {
 void read_asks(Script& script) {
   for (std::size_t i = 0; i < script.shell.directives.size(); ++i) read_directive(script, i);
   RequestOfJob& request = script.request;
-  request.exported = text_of(script.ask("--export"));
-  request.constraint = text_of(script.ask("--constraint --requires"));
+  request.exported = text_of(script.ask({"--export"}));
+  request.constraint = text_of(script.ask({"--constraint", "--requires"}));
   const bool slots = request.system == "lsf";  // what -n counts; nodes in Cobalt
-  request.nodes = natural(script.ask(slots ? "-nnodes" : "--nodes -nnodes -n"));
-  request.tasks = natural(script.ask(slots ? "-n" : "--ntasks --nslots"));
-  request.tasks_per_node = natural(script.ask("--ntasks-per-node --tasks-per-node"));
-  request.cpus_per_task = natural(script.ask("--cpus-per-task --cores-per-slot"));
-  request.gpus_per_node = text_of(script.ask("--gpus-per-node"));
-  request.gpus_per_task = text_of(script.ask("--gpus-per-task --gpus-per-slot"));
-  request.gpus = text_of(script.ask("--gpus"));
-  if (const Ask* gres = script.ask("--gres"); gres != nullptr && gres->value.starts_with("gpu"))
+  request.nodes =
+      natural(slots ? script.ask({"-nnodes"}) : script.ask({"--nodes", "-nnodes", "-n"}));
+  request.tasks = natural(slots ? script.ask({"-n"}) : script.ask({"--ntasks", "--nslots"}));
+  request.tasks_per_node = natural(script.ask({"--ntasks-per-node", "--tasks-per-node"}));
+  request.cpus_per_task = natural(script.ask({"--cpus-per-task", "--cores-per-slot"}));
+  request.gpus_per_node = text_of(script.ask({"--gpus-per-node"}));
+  request.gpus_per_task = text_of(script.ask({"--gpus-per-task", "--gpus-per-slot"}));
+  request.gpus = text_of(script.ask({"--gpus"}));
+  if (const Ask* gres = script.ask({"--gres"}); gres != nullptr && gres->value.starts_with("gpu"))
     request.gpus_per_node = gres->value.size() > 4 ? gres->value.substr(4) : "1";
-  if (const Ask* select = script.ask("-l\x1fselect")) {
+  if (const Ask* select = script.ask({"-l select"})) {
     request.nodes = 0;
     read_select(select->value, request);
   }
@@ -118,7 +118,7 @@ void read_asks(Script& script) {
 
 std::vector<std::string> known_options(std::string_view system) {
   std::vector<std::string> names;
-  if (const System* known = find_row<DirectiveOptions>(system))
+  if (const Scheduler* known = find_row<Scheduler>(system))
     for (const hpclaunch::Option& one : options_of(grammars_of(known->grammar)))
       for (const std::string_view name : one.names)
         if (name.starts_with("--")) names.emplace_back(name);
@@ -127,15 +127,11 @@ std::vector<std::string> known_options(std::string_view system) {
 }
 
 bool for_torque(const Script& script) {
-  constexpr std::string_view kOwn[] = {"PBS_ARRAYID", "PBS_GPUFILE", "PBS_NUM_NODES", "PBS_NUM_PPN",
-                                       "PBS_WALLTIME"};
-  return std::ranges::any_of(kOwn, [&](std::string_view name) {
-    return script.shell.text.find(name) != std::string_view::npos;
-  });
+  return has_one_in_it(words_named("of torque"), script.shell.text);
 }
 
 bool is_plugin_option(std::string_view system, std::string_view name) {
-  const System* known = find_row<DirectiveOptions>(system);
+  const Scheduler* known = find_row<Scheduler>(system);
   return known != nullptr && !options_named(grammars_of(known->plugins), name).empty();
 }
 

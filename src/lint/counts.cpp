@@ -1,7 +1,6 @@
 #include "lint/counts.h"
 
 #include <algorithm>
-#include <set>
 
 #include "hpclaunch/text.h"
 
@@ -26,7 +25,7 @@ bool is_agent(const Launch& launch) {
 }
 
 bool is_for_one_node(const Script& script, const Launch& launch) {
-  return launch.kind == "torchrun" && launch.option("--nnodes") == nullptr &&
+  return launch.kind == "torchrun" && launch.option({"--nnodes"}) == nullptr &&
          !launch.inner.empty() && launch.inner.front().value.known() &&
          script.given("PET_NNODES", launch) == nullptr;
 }
@@ -36,39 +35,43 @@ const Launch* around(const Script& script, const Launch& launch) {
 }
 
 long nodes_of(const Script& script, const Launch& launch) {
-  if (const Option* typed = launch.option("-N --nodes"); typed != nullptr && !is_mpi(launch))
+  if (const Option* typed = launch.option({"-N", "--nodes"}); typed != nullptr && !is_mpi(launch))
     return number_of(typed);
   if (is_agent(launch))
-    return number_of(launch.option("--nnodes --num_machines --num_nodes --num-machines"));
+    return number_of(
+        launch.option({"--nnodes", "--num_machines", "--num_nodes", "--num-machines"}));
   return script.request.nodes > 0 ? script.request.nodes : -1;
 }
 
 long ranks_per_node_of(const Script& script, const Launch& launch) {
   if (is_agent(launch))
-    return number_of(launch.option("--nproc_per_node --nproc-per-node --num_gpus"));
-  if (const Option* typed =
-          launch.option("--ppn -ppn --ntasks-per-node --tasks-per-node -perhost -npernode"))
+    return number_of(launch.option({"--nproc_per_node", "--nproc-per-node", "--num_gpus"}));
+  if (const Option* typed = launch.option(
+          {"--ppn", "-ppn", "--ntasks-per-node", "--tasks-per-node", "-perhost", "-npernode"}))
     return number_of(typed);
-  if (is_slurm(launch) && launch.option("-n --ntasks -N --nodes") == nullptr &&
+  if (is_slurm(launch) && launch.option({"-n", "--ntasks", "-N", "--nodes"}) == nullptr &&
       script.request.tasks_per_node > 0)
     return script.request.tasks_per_node;
   const long nodes = nodes_of(script, launch);
-  if (const Option* typed = launch.option("-n --ntasks -np --np"); typed != nullptr && nodes == 1)
+  if (const Option* typed = launch.option({"-n", "--ntasks", "-np", "--np"});
+      typed != nullptr && nodes == 1)
     return number_of(typed);
   return -1;
 }
 
 long ranks_of(const Script& script, const Launch& launch) {
-  if (const Option* typed = launch.option("-n --ntasks -np --np")) return number_of(typed);
+  if (const Option* typed = launch.option({"-n", "--ntasks", "-np", "--np"}))
+    return number_of(typed);
   const RequestOfJob& request = script.request;
-  const bool own = launch.option("-N --nodes --ntasks-per-node --tasks-per-node") != nullptr;
+  const bool own =
+      launch.option({"-N", "--nodes", "--ntasks-per-node", "--tasks-per-node"}) != nullptr;
   if (is_slurm(launch) && !own && request.tasks > 0) return request.tasks;
   const long nodes = nodes_of(script, launch);
   const long each = ranks_per_node_of(script, launch);
   if (nodes > 0 && each > 0) return nodes * each;
   // sbatch without --nodes and --ntasks asks for one node.
   if (is_slurm(launch) && !own && request.system == "slurm" && request.nodes == 0 &&
-      script.ask("--nodes --ntasks --nodelist --array") == nullptr)
+      script.ask({"--nodes", "--ntasks", "--nodelist", "--array"}) == nullptr)
     return std::max(request.tasks_per_node, 1L);
   // One task on each node is what srun starts by itself.
   return is_slurm(launch) && each < 0 && request.tasks_per_node == 0 ? nodes : -1;
@@ -82,7 +85,7 @@ long gpus_per_node_of(const Script& script) {
 
 bool shows(const Script& script, const Launch& launch, Words names) {
   return std::ranges::any_of(names, [&](std::string_view name) {
-    return name.starts_with('-') ? launch.option(name) != nullptr
+    return name.starts_with('-') ? launch.option({name}) != nullptr
                                  : script.given(name, launch) != nullptr;
   });
 }
@@ -97,47 +100,8 @@ bool is_planned(const Launch& launch) {
 }
 
 bool is_tool(const Launch& launch) {
-  static const std::set<std::string_view> kTools = {"hostname",
-                                                    "nvidia-smi",
-                                                    "rocm-smi",
-                                                    "echo",
-                                                    "mkdir",
-                                                    "cp",
-                                                    "rm",
-                                                    "ls",
-                                                    "cat",
-                                                    "date",
-                                                    "env",
-                                                    "printenv",
-                                                    "true",
-                                                    "tar",
-                                                    "rsync",
-                                                    "sleep",
-                                                    "uname",
-                                                    "lscpu",
-                                                    "numactl",
-                                                    "df",
-                                                    "find",
-                                                    "ip",
-                                                    "module",
-                                                    "pwd",
-                                                    "whoami",
-                                                    "id",
-                                                    "chmod",
-                                                    "touch",
-                                                    "xthi",
-                                                    "mpibind",
-                                                    "hello_jobstep",
-                                                    "sbcast",
-                                                    "unzip",
-                                                    "mv",
-                                                    "ln",
-                                                    "nvidia-cuda-mps-control",
-                                                    "ray",
-                                                    "which",
-                                                    "free"};
   const auto listed = [](std::string_view program) {
-    return kTools.contains(program.substr(program.rfind('/') + 1));
+    return has_word(words_named("tools"), program.substr(program.rfind('/') + 1));
   };
   if (launch.inner.empty()) return false;
   const std::string& program = launch.inner.front().text();

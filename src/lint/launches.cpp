@@ -197,18 +197,4 @@ std::vector<Launch> find_launches(const std::vector<Text>& words, std::string_vi
   return Finder(words, text, first).find();
 }
 
-const Option* Launch::option(std::string_view names) const {
-  const auto named = [&](std::string_view name) {  // many rules ask, of every launch
-    for (std::size_t at = 0; (at = names.find(name, at)) != names.npos; ++at) {
-      const std::size_t end = at + name.size();
-      if ((at == 0 || names[at - 1] == ' ') && (end == names.size() || names[end] == ' '))
-        return true;
-    }
-    return false;
-  };
-  for (auto one = options.rbegin(); one != options.rend(); ++one)
-    if (named(one->name)) return &*one;
-  return nullptr;
-}
-
 }  // namespace hpclaunch::lint

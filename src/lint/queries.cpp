@@ -6,6 +6,14 @@
 
 namespace hpclaunch::lint {
 
+// Many rules ask, of every launch.
+template <class One>
+static const One* last_named(const std::vector<One>& all, Names names) {
+  for (auto one = all.rbegin(); one != all.rend(); ++one)
+    if (std::ranges::count(names, one->name) > 0) return &*one;
+  return nullptr;
+}
+
 const Setting* Script::last(std::string_view name, std::size_t settings_before) const {
   const auto found = by_name.find(name);
   if (found == by_name.end()) return nullptr;
@@ -31,15 +39,17 @@ std::optional<std::string> Script::exported(std::string_view name) const {
   return one->value.known() ? one->value.text : std::string(1, '\x01');
 }
 
-const Ask* Script::ask(std::string_view names) const {
-  std::vector<std::string> wanted;
-  for (const std::string_view name : split(names, ' ')) {
-    wanted.emplace_back(name);
-    std::ranges::replace(wanted.back(), '\x1f', ' ');
-  }
-  for (auto one = asks.rbegin(); one != asks.rend(); ++one)
-    if (std::ranges::count(wanted, one->name) > 0) return &*one;
-  return nullptr;
+const Ask* Script::ask(Names names) const { return last_named(asks, names); }
+
+const Option* Launch::option(Names names) const { return last_named(options, names); }
+
+bool begins_with_one(Words words, std::string_view text) {
+  return std::ranges::any_of(words, [&](std::string_view one) { return text.starts_with(one); });
+}
+
+bool has_one_in_it(Words words, std::string_view text) {
+  return std::ranges::any_of(words,
+                             [&](std::string_view one) { return text.find(one) != text.npos; });
 }
 
 Script read_dump(std::string_view text, std::string file) {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "hpclaunch/knowledge.h"
 #include "hpclaunch/text.h"
@@ -59,19 +58,14 @@ bool used_between(const Uses& uses, std::string_view name, std::size_t first, st
 
 // A library reads it from its environment. Batch systems and shells export some names by themselves.
 bool read_by_library(std::string_view name) {
-  static const std::set<std::string_view> kInherited = {
-      "PATH",       "HOME",       "USER", "SHELL",    "TMPDIR", "LD_LIBRARY_PATH",
-      "LD_PRELOAD", "PYTHONPATH", "LANG", "HOSTNAME", "PWD"};
   const auto variable = knowledge::find(name);
-  if (kInherited.contains(name)) return false;
+  if (has_word(words_named("inherited"), name)) return false;
   return variable && variable->direction == knowledge::Direction::input;
 }
 
 // torchrun reads its options, and gives these to its workers by itself.
 bool reads(const Script& script, std::size_t launch, std::string_view name) {
-  static const std::set<std::string_view> kOfWorkers = {
-      "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
-  if (!kOfWorkers.contains(name)) return true;
+  if (!has_word(words_named("of workers"), name)) return true;
   return std::ranges::none_of(script.launches, [&](const Launch& one) {
     if (one.kind != "torchrun") return false;
     const Launch* outer = &one;
@@ -166,11 +160,8 @@ void repeated(const Script& script, const Uses& uses, Findings& findings) {
 
 // A command after which a program may still start.
 bool may_start_programs(const Shell& shell, const Command& command) {
-  static const std::set<std::string_view> kQuiet = {
-      "echo", "printf", "exit",   "wait",  "date",  "unset",   "export", "return", "true",  "false",
-      ":",    "cd",     "popd",   "pushd", "rm",    "mv",      "cp",     "mkdir",  "ls",    "set",
-      "trap", "sleep",  "module", "fi",    "shift", "declare", "local",  "cat",    "ulimit"};
-  return !command.words.empty() && !kQuiet.contains(shell.at(command.words.front().span));
+  return !command.words.empty() &&
+         !has_word(words_named("quiet"), shell.at(command.words.front().span));
 }
 
 void too_late(const Script& script, Findings& findings) {
@@ -193,22 +184,17 @@ void too_late(const Script& script, Findings& findings) {
 
 // Modules of these names set variables of communication libraries.
 bool sets_variables(const Module& module) {
-  static constexpr std::string_view kStacks[] = {
-      "frameworks", "oneapi", "cray-mpich", "mpich", "openmpi", "impi",  "intelmpi", "aws-ofi",
-      "nccl",       "rccl",   "libfabric",  "ccl",   "pytorch", "conda", "hpcx"};
   const std::string name = to_lower(module.name);
-  return module.verb == "load" && std::ranges::any_of(kStacks, [&](std::string_view one) {
+  return module.verb == "load" &&
+         std::ranges::any_of(words_named("stacks"), [&](std::string_view one) {
            const std::string stack = to_lower(one);
            return name == stack || name.starts_with(stack + "/") || name.starts_with(stack + "-");
          });
 }
 
 void before_module(const Script& script, Findings& findings) {
-  static constexpr std::string_view kPrefixes[] = {
-      "FI_", "NCCL_", "RCCL_", "CCL_", "MPICH_", "MPIR_CVAR_", "UCX_", "I_MPI_", "OMPI_MCA_"};
   for (const Setting& one : script.settings) {
-    const bool stack = std::ranges::any_of(
-        kPrefixes, [&](std::string_view prefix) { return one.name.starts_with(prefix); });
+    const bool stack = begins_with_one(words_named("stack prefixes"), one.name);
     const bool logs =
         one.name.find("DEBUG") != one.name.npos || one.name.find("LOG") != one.name.npos;
     if (!stack || logs || one.how != How::exported || one.local || one.value_span.empty()) continue;

@@ -26,10 +26,10 @@ bool one_node(const Script& script) {
   if (script.request.nodes != 0 || !script.request.system.empty()) return script.request.nodes == 1;
   if (script.launches.empty()) return starts_programs(script);
   return std::ranges::all_of(script.launches, [&](const Launch& one) {
-    if (one.option("--standalone") != nullptr || one.program == "vllm") return true;
+    if (one.option({"--standalone"}) != nullptr || one.program == "vllm") return true;
     if (one.kind == "deepspeed")  // without a hostfile it starts on this node only
-      return one.option("--hostfile -H --num_nodes") == nullptr;
-    const Option* const nodes = one.option("--nnodes --num_machines");
+      return one.option({"--hostfile", "-H", "--num_nodes"}) == nullptr;
+    const Option* const nodes = one.option({"--nnodes", "--num_machines"});
     if (nodes != nullptr) return is_agent(one) && number_of(nodes) == 1;
     return is_for_one_node(script, one);
   });
@@ -80,7 +80,7 @@ std::map<std::string, Span> loaded(const Script& script, knowledge::Versions& ve
 // Only a script that has one of its options, where it is about options.
 bool concerns(const Script& script, const knowledge::KnownIssue& issue) {
   return issue.options.empty() ||
-         std::ranges::any_of(split(issue.options, '|'), [&](std::string_view option) {
+         std::ranges::any_of(issue.options.all(), [&](std::string_view option) {
            return script.shell.text.find(option) != std::string_view::npos;
          });
 }
@@ -95,7 +95,7 @@ bool alone(const Script& script) {
 
 // Ranks that meet at torch's address exchange nothing by MPI: it starts them at most.
 bool of_idle_mpi(const Script& script, const knowledge::KnownIssue& issue) {
-  const std::string_view component = issue.versions.substr(0, issue.versions.find(' '));
+  const std::string_view component = issue.versions.front();
   const bool mpi = component == "openmpi" || component == "mpich" || component == "cray-mpich" ||
                    component == "intel-mpi";
   return mpi && issue.effect != knowledge::KnownIssue::Effect::no_start &&
@@ -111,7 +111,7 @@ std::string gpus_of(const Script& script) {
   for (const Module& one : script.modules)
     if (one.verb == "load" && one.name.starts_with(kModule))
       names.push_back(std::string_view(one.name).substr(kModule.size()));
-  return joined(names, "|");
+  return joined(names, ", ");
 }
 
 void known_issues(const Script& script, Findings& findings) {
@@ -122,7 +122,7 @@ void known_issues(const Script& script, Findings& findings) {
   const auto value_of = [&](std::string_view name) { return script.exported(name); };
   for (const knowledge::KnownIssue& one : knowledge::known_issues(versions, value_of)) {
     if (!concerns(script, one) || of_idle_mpi(script, one)) continue;
-    const auto place = places.find(std::string(one.versions.substr(0, one.versions.find(' '))));
+    const auto place = places.find(std::string(one.versions.front()));
     Finding& finding = findings.add(knowledge::kKnownIssueId, place->second,
                                     knowledge::sentence(one, versions), std::string(one.fix));
     finding.diagnostic.severity = knowledge::severity(one);

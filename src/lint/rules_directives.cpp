@@ -94,12 +94,9 @@ void variables(const Script& script, const Directive& directive, Findings& findi
 }
 
 void repeated(const Script& script, Findings& findings) {
-  static constexpr std::string_view kMany[] = {
-      "--setopt",   "--setattr",    "--env",        "-v", "-W", "-R",        "-l",  "--conf",
-      "--requires", "--env-remove", "--dependency", "-m", "-M", "-hold_jid", "-pe", "--mail-type"};
   std::map<std::string_view, const Ask*> first;
   for (const Ask& one : script.asks) {
-    if (std::ranges::count(kMany, std::string_view(one.name)) > 0) continue;
+    if (has_word(words_named("repeatable"), one.name)) continue;
     const auto [entry, added] = first.try_emplace(one.name, &one);
     if (added || entry->second->value == one.value || entry->second->system != one.system) continue;
     findings.add(
@@ -212,7 +209,7 @@ void retired(const Script& script, Findings& findings) {
                    std::string(row.now));
     };
     for (const std::string_view option : row.options)
-      if (const Ask* const one = script.ask(option); one != nullptr && one->value == row.name) {
+      if (const Ask* const one = script.ask({option}); one != nullptr && one->value == row.name) {
         report(one->span);
         break;
       }
@@ -250,7 +247,8 @@ void check_directives(const Script& script, Findings& findings) {
   const bool below = std::ranges::any_of(shell.comments, [&](const Comment& one) {
     return shell.at(one.span).starts_with("#!/");  // a finding of its own
   });
-  if (!shell.directives.empty() && shell.shebang.empty() && !below && script.ask("-S") == nullptr) {
+  if (!shell.directives.empty() && shell.shebang.empty() && !below &&
+      script.ask({"-S"}) == nullptr) {
     Finding& finding = findings.add("missing-shebang", shell.directives.front().span,
                                     "the first line does not name a shell", "#!/bin/bash");
     if (script.request.system == "slurm") finding.diagnostic.severity = Severity::error;

@@ -31,7 +31,7 @@ Groups read_groups(std::string_view list) {
 }
 
 void cpu_lists(const Script& script, const Launch& launch, Findings& findings) {
-  const Option* const option = launch.option("--cpu-bind --cpu-binding");
+  const Option* const option = launch.option({"--cpu-bind", "--cpu-binding"});
   if (!is_mpi(launch) || option == nullptr || !option->value.value.known()) return;
   const std::string& text = option->value.text();
   const std::size_t at = text.find("list:");
@@ -78,8 +78,8 @@ void cpu_lists(const Script& script, const Launch& launch, Findings& findings) {
 
 void counts(const Script& script, const Launch& launch, Findings& findings) {
   if (!starts_ranks(launch)) return;
-  const long ranks = number_of(launch.option("-n --ntasks -np --np"));
-  const long each = number_of(launch.option("--ppn -ppn --ntasks-per-node"));
+  const long ranks = number_of(launch.option({"-n", "--ntasks", "-np", "--np"}));
+  const long each = number_of(launch.option({"--ppn", "-ppn", "--ntasks-per-node"}));
   const long nodes = nodes_of(script, launch);
   if (is_mpi(launch) && ranks > 0 && each > 0 && ranks % each != 0)
     findings.add("ranks-uneven", launch.span,
@@ -89,7 +89,7 @@ void counts(const Script& script, const Launch& launch, Findings& findings) {
     findings.add("ranks-too-many", launch.span,
                  fmt::format("{} ranks, but {} with {} each have room for {}", ranks,
                              counted(nodes, "node"), each, nodes * each));
-  const Option* const depth = launch.option("--depth -d");
+  const Option* const depth = launch.option({"--depth", "-d"});
   const Setting* const threads = script.given("OMP_NUM_THREADS", launch);
   if (is_mpi(launch) && number_of(depth) > 0 && threads != nullptr &&
       number_of(threads->value) > number_of(depth))
@@ -98,41 +98,51 @@ void counts(const Script& script, const Launch& launch, Findings& findings) {
                              threads->value.text, counted(number_of(depth), "CPU")));
 }
 
-// What PALS refuses, or what a library expects of it.
-void pals(const Script& script, const Launch& launch, Findings& findings) {
-  if (!is_mpi(launch)) return;
-  const Option* const devices = launch.option("--gpu-bind");
-  const Setting* const hierarchy = script.given("ZE_FLAT_DEVICE_HIERARCHY", launch);
-  if (devices != nullptr && hierarchy != nullptr && hierarchy->value.known() &&
-      hierarchy->value.text == "FLAT")
-    findings.add("gpu-bind-flat", devices->span,
-                 "--gpu-bind names tiles as DEVICE.TILE, and under ZE_FLAT_DEVICE_HIERARCHY=FLAT "
-                 "there are none: the launch fails");
-  const Setting* const process = script.given("CCL_PROCESS_LAUNCHER", launch);
-  if (process != nullptr && process->value.known() && process->value.text == "pmix" &&
-      launch.program == "mpiexec" && launch.option("--pmi") == nullptr &&
-      script.given("PALS_PMI", launch) == nullptr)
-    findings.add("pmix-without-option", launch.span,
-                 "CCL_PROCESS_LAUNCHER=pmix, and mpiexec of PALS starts PMIx only with --pmi=pmix: "
-                 "oneCCL warns and looks for another way",
-                 "mpiexec --pmi=pmix ...");
+// Rules that are data. The place is where the variable is set.
+void faults(const Script& script, const Launch& launch, Findings& findings) {
+  // What the text does not say is given where it excuses (`without`), and not where it accuses (`with`).
+  const auto given = [&](std::string_view item, bool unsaid) {
+    const std::string_view name = item.substr(0, item.find('='));
+    const std::string_view part = item.substr(std::min(name.size() + 1, item.size()));
+    const auto has = [&](std::string_view text) {
+      return text.find(part) != text.npos || (unsaid && text.find('\x01') != text.npos);
+    };
+    if (const Option* const option = launch.option({name})) return has(option->value.text());
+    if (const Setting* const one = script.given(name, launch))
+      return has(one->value.known() ? one->value.text : "\x01");
+    const Ask* const ask = script.ask({name});
+    return ask != nullptr && has(ask->value);
+  };
+  const auto accuses = [&](std::string_view item) { return given(item, false); };
+  const auto excuses = [&](std::string_view item) { return given(item, true); };
+  for (const Rule& rule : rows<Rule>())
+    for (const LaunchFault& one : rule.launches) {
+      const Setting* const setting = script.given(one.variable, launch);
+      if (setting == nullptr || !setting->value.known()) continue;
+      const std::string& text = setting->value.text;
+      const bool fits = one.value.starts_with('*') ? text.find(one.value.substr(1)) != text.npos
+                                                   : text == one.value;
+      if (fits && (one.launchers.empty() || has_word(one.launchers, launch.program)) &&
+          (one.with.empty() || std::ranges::any_of(one.with, accuses)) &&
+          std::ranges::none_of(one.without, excuses))
+        findings.add(rule.code, setting->name_span, std::string(one.message));
+    }
 }
 
 // The same count twice: -n 4 --ntasks 8.
 void twice(const Launch& launch, Findings& findings) {
-  static constexpr std::string_view kSame[] = {"-n --ntasks -np --np",
-                                               "-N --nodes",
-                                               "-c --cpus-per-task",
-                                               "--ppn -ppn --ntasks-per-node",
-                                               "--nproc_per_node --nproc-per-node",
-                                               "--nnodes"};
+  static constexpr std::string_view kSame[][4] = {{"-n", "--ntasks", "-np", "--np"},
+                                                  {"-N", "--nodes"},
+                                                  {"-c", "--cpus-per-task"},
+                                                  {"--ppn", "-ppn", "--ntasks-per-node"},
+                                                  {"--nproc_per_node", "--nproc-per-node"},
+                                                  {"--nnodes"}};
   if (!starts_ranks(launch) && !is_agent(launch)) return;
-  for (const std::string_view names : kSame) {
-    if (names.starts_with("-N") && is_mpi(launch)) continue;
-    const std::vector<std::string_view> list = split(names, ' ');
+  for (const auto& names : kSame) {
+    if (names[0] == "-N" && is_mpi(launch)) continue;
     const Option* first = nullptr;
     for (const Option& one : launch.options) {
-      if (std::ranges::count(list, std::string_view(one.name)) == 0 || !one.has_value) continue;
+      if (std::ranges::count(names, one.name) == 0 || !one.has_value) continue;
       if (first != nullptr && first->value.value.known() && one.value.value.known() &&
           first->value.text() != one.value.text())
         findings.add(
@@ -146,12 +156,12 @@ void twice(const Launch& launch, Findings& findings) {
 
 // Slurm 22.05 and newer.
 void cores_of_srun(const Script& script, const Launch& launch, Findings& findings) {
-  const Ask* const asked = script.ask("--cpus-per-task");
+  const Ask* const asked = script.ask({"--cpus-per-task"});
   if (!is_slurm(launch) || asked == nullptr || script.request.system != "slurm" || is_tool(launch))
     return;
   if (script.request.cpus_per_task == 1 || !parse_natural(asked->value)) return;
-  if (launch.option("-c --cpus-per-task --exact --cpus-per-gpu --cpu-bind --cpus-per-tres") !=
-      nullptr)
+  if (launch.option({"-c", "--cpus-per-task", "--exact", "--cpus-per-gpu", "--cpu-bind",
+                     "--cpus-per-tres"}) != nullptr)
     return;
   if (script.given("SRUN_CPUS_PER_TASK", launch) != nullptr) return;
   Finding& finding =
@@ -167,7 +177,7 @@ void cores_of_srun(const Script& script, const Launch& launch, Findings& finding
 
 void threads_of_srun(const Script& script, const Launch& launch, Findings& findings) {
   if (!is_slurm(launch)) return;
-  const Option* const typed = launch.option("-c --cpus-per-task");
+  const Option* const typed = launch.option({"-c", "--cpus-per-task"});
   const long cores = typed != nullptr                   ? number_of(typed)
                      : script.request.cpus_per_task > 0 ? script.request.cpus_per_task
                                                         : -1;
@@ -218,19 +228,20 @@ void agents(const Script& script, const Launch& launch, Findings& findings) {
   const long nodes = nodes_of(script, launch);
   const Launch* const outer = around(script, launch);
   const bool several = nodes > 1;
-  const Option* const rank = launch.option("--node_rank --node-rank --machine_rank");
-  const Option* const address = launch.option(
-      "--master_addr --master-addr --rdzv_endpoint --rdzv-endpoint --main_process_ip "
-      "--main-process-ip");
+  const Option* const rank = launch.option({"--node_rank", "--node-rank", "--machine_rank"});
+  const Option* const address =
+      launch.option({"--master_addr", "--master-addr", "--rdzv_endpoint", "--rdzv-endpoint",
+                     "--main_process_ip", "--main-process-ip"});
   const bool in_step = outer != nullptr && starts_ranks(*outer);
   if (several && in_step && number_of(rank) >= 0 &&
-      launch.option("--rdzv_backend --rdzv-backend") == nullptr)
+      launch.option({"--rdzv_backend", "--rdzv-backend"}) == nullptr)
     findings.add(
         "node-rank-constant", rank->span,
         fmt::format("{} is {} on each of the {} nodes", rank->name, number_of(rank), nodes),
         fmt::format("{} {}, inside bash -c '...' so that each node has its own", rank->name,
                     is_slurm(*outer) ? "$SLURM_NODEID" : "with the launcher's variable for it"));
-  const bool file = launch.option("--config_file --config-file --hostfile -H") != nullptr;
+  const bool file =
+      launch.option({"--config_file", "--config-file", "--hostfile", "-H"}) != nullptr;
   const bool addressed = address != nullptr || script.given("MASTER_ADDR", launch) != nullptr ||
                          script.given("PET_MASTER_ADDR", launch) != nullptr ||
                          script.given("PET_RDZV_ENDPOINT", launch) != nullptr;
@@ -288,7 +299,7 @@ void containers(const Script& script, const Launch& launch, Findings& findings) 
     return;
   const RequestOfJob& request = script.request;
   std::string asked = request.gpus_per_node + request.gpus_per_task + request.gpus;
-  const Ask* const lsf = script.ask("-gpu");
+  const Ask* const lsf = script.ask({"-gpu"});
   if (lsf != nullptr) asked += lsf->value;
   if (asked.empty() || gpus_per_node_of(script) == 0) return;
   for (const Text& word : launch.words)
@@ -300,7 +311,7 @@ void containers(const Script& script, const Launch& launch, Findings& findings) 
   for (const std::string* one :
        {&request.gpus_per_node, &request.gpus_per_task, &request.gpus, &request.constraint})
     asked += "_" + *one;
-  if (const Ask* const select = script.ask("-l\x1fselect")) asked += "_" + select->value;
+  if (const Ask* const select = script.ask({"-l select"})) asked += "_" + select->value;
   const std::string_view named = gpu_vendor(asked);
   if (named.empty() ? !nvidia : named != "nvidia") return;
   findings.add("container-without-devices", launch.span,
@@ -312,7 +323,7 @@ void containers(const Script& script, const Launch& launch, Findings& findings) 
 
 void passing_on(const Script& script, const Launch& launch, Findings& findings) {
   if (!is_slurm(launch)) return;
-  const Option* const typed = launch.option("--export");
+  const Option* const typed = launch.option({"--export"});
   if (typed != nullptr && typed->value.value.known()) {
     const std::string& list = typed->value.text();
     if (list != "ALL" && !list.starts_with("ALL,") && list.find(",ALL") == std::string::npos &&
@@ -371,7 +382,7 @@ void check_launches(const Script& script, Findings& findings) {
   for (const Launch& launch : script.launches) {
     cpu_lists(script, launch, findings);
     counts(script, launch, findings);
-    pals(script, launch, findings);
+    faults(script, launch, findings);
     twice(launch, findings);
     cores_of_srun(script, launch, findings);
     threads_of_srun(script, launch, findings);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "hpclaunch/text.h"
 #include "lint/counts.h"
@@ -10,12 +9,6 @@
 namespace hpclaunch::lint {
 
 namespace {
-
-// Caches that processes lock or write while they run.
-constexpr std::string_view kCaches[] = {"MIOPEN_USER_DB_PATH",  "MIOPEN_CUSTOM_CACHE_DIR",
-                                        "TRITON_CACHE_DIR",     "TORCHINDUCTOR_CACHE_DIR",
-                                        "TORCH_EXTENSIONS_DIR", "CUDA_CACHE_PATH",
-                                        "SYCL_CACHE_DIR",       "NUMBA_CACHE_DIR"};
 
 std::string_view unquoted(std::string_view text) {
   if (!text.empty() && (text.front() == '"' || text.front() == '\'')) text.remove_prefix(1);
@@ -33,7 +26,7 @@ bool on_node(std::string_view text) {
 
 void caches(const Script& script, Findings& findings) {
   for (const Setting& one : script.settings) {
-    if (!one.exported || one.value_span.empty() || std::ranges::count(kCaches, one.name) == 0)
+    if (!one.exported || one.value_span.empty() || !has_word(words_named("caches"), one.name))
       continue;
     const std::string_view text = script.shell.at(one.value_span);
     if (one.value.known() && on_node(one.value.text))
@@ -87,12 +80,8 @@ void local_folders(const Script& script, Findings& findings) {
 
 // Compilers, CUDA and the like set no PYTHONPATH.
 bool sets(const Module& module, std::string_view variable) {
-  static constexpr std::string_view kToolchains[] = {
-      "cuda", "cudnn", "nccl", "gcc", "openmpi", "git", "cmake", "singularity", "apptainer"};
   return module.verb == "load" &&
-         (variable != "PYTHONPATH" || std::ranges::none_of(kToolchains, [&](std::string_view one) {
-            return module.name.starts_with(one);
-          }));
+         (variable != "PYTHONPATH" || !begins_with_one(words_named("toolchains"), module.name));
 }
 
 // A list of folders that loses what modules put into it.
@@ -159,10 +148,7 @@ void placeholders(const Script& script, Findings& findings) {
   const auto stands_for = [](std::string_view body) {
     const std::string text = to_lower(body);
     if (body.find("TODO") != body.npos || body.find("??") != body.npos) return true;
-    return std::ranges::any_of(
-        std::array<std::string_view, 7>{"changeme", "change_me", "your_", "your-", "youraccount",
-                                        "yourname", "fill_in"},
-        [&](std::string_view one) { return text.find(one) != text.npos; });
+    return has_one_in_it(words_named("placeholders"), text);
   };
   for (const Directive& one : shell.directives) {
     const std::string_view body = shell.at(one.body);
@@ -220,8 +206,6 @@ void environments(const Script& script, Findings& findings) {
 
 // Apptainer shows the home and the current folder, and what it is told.
 void containers(const Script& script, Findings& findings) {
-  constexpr std::string_view kInside[] = {"/usr/", "/opt/", "/bin/",  "/tmp/",  "/dev/",
-                                          "/proc", "/etc/", "/root/", "/home/", "/workspace"};
   for (const Launch& launch : script.launches) {
     if (launch.engine == nullptr || launch.engine->shows_folders.empty()) continue;
     bool known = true;
@@ -229,8 +213,7 @@ void containers(const Script& script, Findings& findings) {
     if (!known || shows(script, launch, launch.engine->shows_folders)) continue;
     for (const Text& one : launch.inner) {
       const std::string& text = one.text();
-      const bool inside = std::ranges::any_of(
-          kInside, [&](std::string_view folder) { return text.starts_with(folder); });
+      const bool inside = begins_with_one(words_named("in images"), text);
       if (!text.starts_with('/') || inside || text.find('/', 1) == std::string::npos) continue;
       findings.add(
           "container-without-binds", one.span,

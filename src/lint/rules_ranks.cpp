@@ -187,12 +187,13 @@ void one_file(const Script& script, const Launch& launch, Findings& findings) {
 }
 
 // Variables that sbatch sets only where the job asks for what they say, with the options.
-constexpr std::pair<std::string_view, std::string_view> kOnRequest[] = {
-    {"SLURM_NTASKS_PER_NODE", "--ntasks-per-node --tasks-per-node"},
-    {"SLURM_CPUS_PER_TASK", "--cpus-per-task --tres-per-task"},
-    {"SLURM_GPUS_PER_NODE", "--gpus-per-node"},
-    {"SLURM_GPUS_PER_TASK", "--gpus-per-task"},
-    {"SLURM_GPUS", "--gpus"}};
+constexpr struct {
+  std::string_view name, option, other;
+} kOnRequest[] = {{"SLURM_NTASKS_PER_NODE", "--ntasks-per-node", "--tasks-per-node"},
+                  {"SLURM_CPUS_PER_TASK", "--cpus-per-task", "--tres-per-task"},
+                  {"SLURM_GPUS_PER_NODE", "--gpus-per-node", ""},
+                  {"SLURM_GPUS_PER_TASK", "--gpus-per-task", ""},
+                  {"SLURM_GPUS", "--gpus", ""}};
 
 // Where `text` has `name` as a whole word without a default behind it.
 bool refers(std::string_view text, std::string_view name) {
@@ -233,11 +234,10 @@ const Part* first_need(const Script& script, std::string_view name) {
 
 void on_request(const Script& script, Findings& findings) {
   if (script.request.system != "slurm") return;
-  for (const auto& [name, options] : kOnRequest) {
-    if (script.ask(options) != nullptr || script.by_name.contains(name)) continue;
+  for (const auto& [name, option, other] : kOnRequest) {
+    if (script.ask({option, other}) != nullptr || script.by_name.contains(name)) continue;
     const Part* const part = first_need(script, name);
     if (part == nullptr) continue;
-    const std::string_view option = options.substr(0, options.find(' '));
     findings.add("variable-not-requested", part->span,
                  fmt::format("{} is empty: Slurm sets it only for jobs with {}", name, option),
                  fmt::format("#SBATCH {}=NUMBER", option));
@@ -246,16 +246,13 @@ void on_request(const Script& script, Findings& findings) {
 
 // A job of several nodes whose script starts python itself and nothing that could reach the others.
 void unused_nodes(const Script& script, Findings& findings) {
-  constexpr std::string_view kReaching[] = {"srun",  "mpirun", "mpiexec", "ssh",      "pdsh",
-                                            "clush", "jsrun",  "aprun",   "flux",     "dask",
-                                            "ray",   "parsl",  "blaunch", "parallel", "submit"};
   const auto local = [&](const Launch& one) {
     return one.kind == "container" || is_for_one_node(script, one);
   };
   const bool reaches = !std::ranges::all_of(script.launches, local);
   const long nodes = script.request.nodes;
   if (nodes < 2 || script.request.system == "flux" || reaches) return;
-  for (const std::string_view one : kReaching)
+  for (const std::string_view one : words_named("reaching"))
     if (refers(script.shell.text, one)) return;
   for (const Command& command : script.shell.commands) {
     if (command.words.size() < 2 || command.function != 0 || command.conditional) continue;
@@ -280,7 +277,7 @@ std::string_view prefix_of(const Scheduler& system) {
 }
 
 bool of_another(const Scheduler& own, std::string_view variable) {
-  return std::ranges::any_of(schedulers(), [&](const Scheduler& one) {
+  return std::ranges::any_of(rows<Scheduler>(), [&](const Scheduler& one) {
     return !one.nested && !one.common_variable && prefix_of(one) != prefix_of(own) &&
            prefix_of(one).size() > 1 && variable.starts_with(prefix_of(one));
   });
@@ -288,7 +285,7 @@ bool of_another(const Scheduler& own, std::string_view variable) {
 
 // What only another batch system sets.
 void other_system(const Script& script, Findings& findings) {
-  const Scheduler* const own = find_scheduler(script.request.system);
+  const Scheduler* const own = find_row<Scheduler>(script.request.system);
   if (own == nullptr || own->nested) return;
   const std::string_view sentinel = script.shell.directives.front().sentinel;
   for (const Directive& one : script.shell.directives)

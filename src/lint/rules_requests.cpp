@@ -158,10 +158,10 @@ void submits(const Script& script, Findings& findings) {
 }  // namespace
 
 void check_requests(const Script& script, Findings& findings) {
-  for (const Scheduler& one : schedulers()) {
+  for (const Scheduler& one : rows<Scheduler>()) {
     const Relations relations(one.name, "job");
     for (const Given& given : requests(script, one.name))
-      report(one.submit.substr(0, one.submit.find(' ')), given,
+      report(one.program(), given,
              relations.broken(given.options, 0,
                               [&](std::string_view name) { return has_variable(script, name); }),
              findings);

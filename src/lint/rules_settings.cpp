@@ -34,7 +34,7 @@ void masks(const Script& script, const Launch& launch, Findings& findings) {
                                given->value.text, ranks),
                    fmt::format("omit {}, and let each rank take device LOCAL_RANK", name));
     if (is_slurm(launch) &&
-        launch.option("--gpu-bind --gpus-per-task --gpus-per-node --gres") != nullptr)
+        launch.option({"--gpu-bind", "--gpus-per-task", "--gpus-per-node", "--gres"}) != nullptr)
       findings.add("mask-and-option", given->name_span,
                    fmt::format("{}={} is set, and options of srun set a mask for each task", name,
                                given->value.text));
@@ -64,38 +64,7 @@ void mask_from_rank(const Script& script, const Setting& one, Findings& findings
                            one.name));
 }
 
-void intel_mask(const Script& script, const Launch& launch, Findings& findings) {
-  const Setting* const mask = script.given("ZE_AFFINITY_MASK", launch);
-  const std::string* const hierarchy = known(script, "ZE_FLAT_DEVICE_HIERARCHY", launch);
-  if (mask == nullptr || !mask->value.known() || hierarchy == nullptr) return;
-  if (*hierarchy == "FLAT" && mask->value.text.find('.') != std::string::npos)
-    findings.add(
-        "affinity-mask-form", mask->name_span,
-        fmt::format(
-            "ZE_AFFINITY_MASK={} names tiles of devices; under ZE_FLAT_DEVICE_HIERARCHY=FLAT each "
-            "tile is a device of its own, and none is visible",
-            mask->value.text),
-        "ZE_AFFINITY_MASK=0,1,... with numbers of tiles, or ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE");
-}
-
-void network(const Script& script, const Launch& launch, Findings& findings) {
-  const std::string* const protocol = known(script, "FI_CXI_RDZV_PROTO", launch);
-  if (protocol != nullptr && *protocol == "alt_read") {
-    const Option* const typed = launch.option("--network --setattr -S");
-    const Ask* const asked = script.ask("--network --setattr");
-    const auto allows = [](std::string_view text) {
-      return text.find("rdzv_get") != std::string_view::npos;
-    };
-    const bool allowed =
-        (typed != nullptr && (allows(typed->value.text()) || !typed->value.value.known())) ||
-        (asked != nullptr && allows(asked->value));
-    if (!allowed && (is_slurm(launch) || launch.kind == "flux run"))
-      findings.add("alt-read-without-flag", script.given("FI_CXI_RDZV_PROTO", launch)->name_span,
-                   "FI_CXI_RDZV_PROTO=alt_read without the option that switches rdzv_get off: "
-                   "libfabric warns and takes its default",
-                   is_slurm(launch) ? "srun --network=disable_rdzv_get"
-                                    : "flux run --setattr=rdzv_get_en=0");
-  }
+void workers(const Script& script, const Launch& launch, Findings& findings) {
   const Setting* const affinity = script.given("CCL_WORKER_AFFINITY", launch);
   if (affinity == nullptr || !affinity->value.known() || affinity->value.text == "auto" ||
       affinity->value.text.find('-') != std::string::npos)
@@ -113,7 +82,7 @@ void network(const Script& script, const Launch& launch, Findings& findings) {
 
 // What to type for the name of the job's first node.
 std::string first_node(std::string_view system) {
-  const Scheduler* const known = find_scheduler(system);
+  const Scheduler* const known = find_row<Scheduler>(system);
   if (known == nullptr || known->first_host.empty())
     return "the name of the job's first node, as the others know it";
   return fmt::format("export MASTER_ADDR=$({})", known->first_host);
@@ -140,11 +109,11 @@ void rendezvous(const Script& script, const Launch& launch, Findings& findings) 
   const Setting* const port = script.given("MASTER_PORT", launch);
   if (port == nullptr || number_of(port->value) <= 0) return;
   // A job that asks for nodes and no part of them has whole ones; --mem=0 is all of a node's memory.
-  const Ask* const memory = script.ask("--mem");
-  const bool parts = script.ask(
-                         "--gres --gpus --gpus-per-node --gpus-per-task --cpus-per-task --mem "
-                         "--mem-per-cpu --mem-per-gpu --ntasks --ntasks-per-node") != nullptr;
-  const bool alone = script.ask("--exclusive") != nullptr || script.request.nodes > 1 ||
+  const Ask* const memory = script.ask({"--mem"});
+  const bool parts = script.ask({"--gres", "--gpus", "--gpus-per-node", "--gpus-per-task",
+                                 "--cpus-per-task", "--mem", "--mem-per-cpu", "--mem-per-gpu",
+                                 "--ntasks", "--ntasks-per-node"}) != nullptr;
+  const bool alone = script.ask({"--exclusive"}) != nullptr || script.request.nodes > 1 ||
                      script.request.system != "slurm" || (script.request.nodes == 1 && !parts) ||
                      (memory != nullptr && memory->value == "0");
   if (!alone)
@@ -176,7 +145,7 @@ void address_of(const Script& script, const Setting& one, Findings& findings) {
       word->parts.front().kind != Part::Kind::parameter)
     return;
   const Part& part = word->parts.front();
-  const bool list = std::ranges::any_of(schedulers(), [&](const Scheduler& system) {
+  const bool list = std::ranges::any_of(rows<Scheduler>(), [&](const Scheduler& system) {
     return system.hosts_file == part.text ||
            std::ranges::count(system.hosts_variables, std::string_view(part.text)) > 0;
   });
@@ -185,49 +154,12 @@ void address_of(const Script& script, const Setting& one, Findings& findings) {
         "address-is-list", one.name_span,
         fmt::format("{} lists all nodes of the job, and MASTER_ADDR must be one host", part.text),
         first_node(script.request.system));
-  const bool submitter = part.text == "SLURM_SUBMIT_HOST" || part.text == "PBS_O_HOST" ||
-                         part.text == "SLURM_LAUNCH_NODE_IPADDR" || part.text == "LSB_SUB_HOST";
-  if (submitter)
+  if (has_word(words_named("submitters"), part.text))
     findings.add(
         "address-of-submitter", one.name_span,
         fmt::format("{} is the machine that the job was submitted from, where no rank runs",
                     part.text),
         first_node(script.request.system));
-}
-
-// "aws-ofi-nccl/1.9.1-aws" is older than 1.12, and aws-ofi-rccl of any version is.
-bool has_one_name(std::string_view module) {
-  if (module.find("aws-ofi-rccl") != module.npos) return true;
-  const std::size_t at = module.find("aws-ofi-nccl/");
-  if (at == module.npos) return false;
-  return compare_versions(module.substr(at + 13), "1.12").value_or(1) < 0;
-}
-
-void plugins(const Script& script, const Setting& one, Findings& findings) {
-  if (!one.exported || !one.value.known()) return;
-  if (one.name == "NCCL_NET_PLUGIN" && one.value.text == "ofi") {
-    const bool uenv = script.ask("--uenv") != nullptr ||
-                      std::ranges::any_of(script.launches, [](const Launch& launch) {
-                        return launch.option("--uenv") != nullptr || launch.program == "uenv";
-                      });
-    if (uenv)
-      findings.add("plugin-in-uenv", one.name_span,
-                   "NCCL_NET_PLUGIN=ofi: NCCL does not find a plug-in of that name in a uenv");
-  }
-  if (one.name != "NCCL_NET" || (one.value.text != "OFI" && one.value.text != "Libfabric")) return;
-  const bool old = std::ranges::any_of(script.modules,
-                                       [](const Module& module) {
-                                         return module.verb == "load" && has_one_name(module.name);
-                                       }) ||
-                   std::ranges::any_of(script.settings, [](const Setting& path) {
-                     return path.name == "LD_LIBRARY_PATH" && has_one_name(path.value.text);
-                   });
-  if (old)
-    findings.add("plugin-name", one.value_span,
-                 fmt::format("the plug-in of this script calls itself \"AWS Libfabric\" only; with "
-                             "NCCL_NET={}, NCCL stops",
-                             one.value.text),
-                 "export NCCL_NET=\"AWS Libfabric\"");
 }
 
 // HH:MM:SS and its relatives, as Slurm reads them.
@@ -262,20 +194,20 @@ bool may_be_python(const Script& script, const Launch& launch) {
 
 void asks(const Script& script, Findings& findings) {
   const RequestOfJob& request = script.request;
-  const Ask* const time = script.ask("--time");
+  const Ask* const time = script.ask({"--time"});
   if (time != nullptr && request.system == "slurm" && !is_slurm_time(time->value))
     findings.add("bad-time", time->span,
                  fmt::format("\"{}\" is not a time limit", shown(time->value, 40)),
                  "HH:MM:SS, D-HH:MM:SS, or minutes");
-  const Ask* const tasks = script.ask("--ntasks");
+  const Ask* const tasks = script.ask({"--ntasks"});
   if (request.system == "slurm" && request.nodes > 0 && request.tasks > 0 &&
       request.tasks_per_node > 0 && request.tasks > request.nodes * request.tasks_per_node &&
       tasks != nullptr)
     findings.add("tasks-contradict", tasks->span,
                  fmt::format("--ntasks={} is more than {} with {} each", request.tasks,
                              counted(request.nodes, "node"), request.tasks_per_node));
-  const Ask* const per_task = script.ask("--gpus-per-task");
-  const Ask* const binding = script.ask("--gpu-bind");
+  const Ask* const per_task = script.ask({"--gpus-per-task"});
+  const Ask* const binding = script.ask({"--gpu-bind"});
   const bool shared = request.tasks_per_node > 1 ||
                       (request.tasks_per_node == 0 && request.tasks > std::max(request.nodes, 1L));
   // The batch script itself sees all GPUs; only steps have tasks.
@@ -308,12 +240,11 @@ void node_file(const Script& script, Findings& findings) {
 void check_settings(const Script& script, Findings& findings) {
   for (const Launch& launch : script.launches) {
     masks(script, launch, findings);
-    intel_mask(script, launch, findings);
-    network(script, launch, findings);
+    workers(script, launch, findings);
     rendezvous(script, launch, findings);
-    const Option* const devices = launch.option("--gpus-per-task");
+    const Option* const devices = launch.option({"--gpus-per-task"});
     if (devices == nullptr || !is_slurm(launch)) continue;
-    const Option* const binding = launch.option("--gpu-bind");
+    const Option* const binding = launch.option({"--gpu-bind"});
     const bool all_visible = binding != nullptr && binding->value.text() == "none";
     const long each = ranks_per_node_of(script, launch);
     if (!all_visible && may_be_python(script, launch) &&
@@ -325,7 +256,6 @@ void check_settings(const Script& script, Findings& findings) {
   node_file(script, findings);
   for (const Setting& one : script.settings) {
     address_of(script, one, findings);
-    plugins(script, one, findings);
     mask_from_rank(script, one, findings);
   }
 }

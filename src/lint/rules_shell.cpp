@@ -216,9 +216,7 @@ void shebang(const Shell& shell, Findings& findings) {
     return;
   }
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  static constexpr std::string_view kKnown[] = {"sh", "env", "python", "perl", "awk", "make"};
-  const bool known = std::ranges::any_of(
-      kKnown, [&](std::string_view one) { return name.find(one) != name.npos; });
+  const bool known = has_one_in_it(words_named("interpreters"), name);
   if (path.front() == '/' && known && consists_of(name, ".+-_")) return;
   findings.add("bad-shebang", span_of(0, 2 + path.size()),
                path.front() == '/' ? fmt::format("{} is not a shell", shown(path))

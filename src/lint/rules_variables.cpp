@@ -105,12 +105,9 @@ std::set<std::string_view> names_used(const Shell& shell) {
 
 // $SLURM_JOB_NODELIS: a batch system's variable that is nearly right.
 void check_reads(const Script& script, Findings& findings) {
-  static constexpr std::string_view kPrefixes[] = {"SLURM_", "PBS_", "PALS_",
-                                                   "FLUX_",  "LSB_", "OMPI_COMM_WORLD_"};
   std::set<std::string_view> seen;
   for_each_use(script.shell, [&](std::string_view name, Span span) {
-    const bool of_system = std::ranges::any_of(
-        kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+    const bool of_system = begins_with_one(words_named("job prefixes"), name);
     if (!of_system || script.by_name.contains(name) || !seen.insert(name).second) return;
     const Diagnostic found = knowledge::check(name, "");
     if (found.id != knowledge::kUnknownVariable || found.fix.empty()) return;

@@ -254,10 +254,7 @@ class Walk {
     std::string verb = words.front().text() == "ml" ? "load" : "";
     for (std::size_t i = 1; i < words.size(); ++i) {
       const std::string& text = words[i].text();
-      static constexpr std::string_view kVerbs[] = {"load", "unload",   "purge", "reset", "restore",
-                                                    "swap", "switch",   "use",   "add",   "rm",
-                                                    "del",  "try-load", "delete"};
-      const bool is_verb = std::ranges::count(kVerbs, std::string_view(text)) > 0;
+      const bool is_verb = has_word(words_named("module verbs"), text);
       if (text.starts_with('-') && words.front().text() != "ml") continue;
       if (is_verb && (verb.empty() || words.front().text() == "ml")) {
         verb = text == "add" || text == "try-load" ? "load"
@@ -352,9 +349,7 @@ class Walk {
 
   // -x NAME=value, --env NAME=value, -genv NAME value, --export=ALL,NAME=value.
   void options_of_environment(const Option& option, const Command& command, std::size_t launch) {
-    static constexpr std::string_view kNames[] = {"-x",     "--env",    "-env", "-genv",
-                                                  "--genv", "--export", "-E"};
-    if (std::ranges::count(kNames, std::string_view(option.name)) == 0 || !option.has_value) return;
+    if (!has_word(words_named("variable options"), option.name) || !option.has_value) return;
     const bool list = option.name == "--export";
     std::size_t at = 0;
     const std::vector<std::string_view> pieces =

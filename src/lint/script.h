@@ -1,6 +1,7 @@
 #pragma once
 // What a batch script asks for and does, as far as its text says: the request to the batch system, the state of
 // variables along the script, modules, and launches with their environment. Rules (src/lint/rules*.cpp) read this.
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +12,8 @@
 #include "lint/shell.h"
 
 namespace hpclaunch::lint {
+
+using Names = std::initializer_list<std::string_view>;
 
 /// A value, as far as the text says it.
 struct Value {
@@ -83,8 +86,8 @@ struct Launch {
   std::vector<std::size_t> own_settings = {};  ///< indices of those that are for it alone
   bool background = false;
 
-  /// The last of the options with one of `names` ("--ntasks -n"); nullptr: none.
-  const Option* option(std::string_view names) const;
+  /// The last of the options with one of `names`; nullptr: none.
+  const Option* option(Names names) const;
 };
 
 struct Module {
@@ -135,9 +138,13 @@ struct Script {
   const Setting* given(std::string_view name, const Launch& launch) const;
   /// The value that programs find behind the last line, as knowledge::Lookup has it.
   std::optional<std::string> exported(std::string_view name) const;
-  /// The last ask with one of `names`, separated by blanks; nullptr: none.
-  const Ask* ask(std::string_view names) const;
+  /// The last ask with one of `names`; nullptr: none.
+  const Ask* ask(Names names) const;
 };
+
+/// `text` begins with one of a list of profiles/programs/words.json: of words_named("stack prefixes").
+bool begins_with_one(Words words, std::string_view text);
+bool has_one_in_it(Words words, std::string_view text);  ///< anywhere
 
 /// `text` must outlive the answer.
 Script read_script(std::string_view text, std::string file);

@@ -102,7 +102,7 @@ class Reader : Blocks {
     const bool alone = begin == 0 || trim(shell_.text.substr(line, begin - line)).empty();
     if (begin == line || begin == 0) {
       const std::string_view text = shell_.text.substr(begin, end - begin);
-      for (const DirectiveOptions& system : rows<DirectiveOptions>())
+      for (const Scheduler& system : rows<Scheduler>())
         for (const std::string_view sentinel : system.sentinels) {
           const char next = text.size() > sentinel.size() ? text[sentinel.size()] : ' ';
           if (!text.starts_with(sentinel) || (next != ' ' && next != '\t')) continue;

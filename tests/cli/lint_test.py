@@ -84,6 +84,8 @@ class Lint(Test):
                 ("container-without-binds", "srun apptainer exec i.sif python /scratch/p/t.py", "srun apptainer exec -B /scratch i.sif python /scratch/p/t.py"),
                 ("gpu-bind-flat", "export ZE_FLAT_DEVICE_HIERARCHY=FLAT\nmpiexec -n 2 --gpu-bind list:0.0:0.1 x", "export ZE_FLAT_DEVICE_HIERARCHY=COMPOSITE\nmpiexec -n 2 --gpu-bind list:0.0:0.1 x"),
                 ("pmix-without-option", "export CCL_PROCESS_LAUNCHER=pmix\nmpiexec -n 2 x", "export CCL_PROCESS_LAUNCHER=pmix\nmpiexec --pmi=pmix -n 2 x"),
+                ("affinity-mask-form", "export ZE_AFFINITY_MASK=0.1 ZE_FLAT_DEVICE_HIERARCHY=FLAT\nsrun x", "export ZE_AFFINITY_MASK=0.1 ZE_FLAT_DEVICE_HIERARCHY=$MODE\nsrun x"),
+                ("alt-read-without-flag", "export FI_CXI_RDZV_PROTO=alt_read\nsrun --network=job_vni x", "export FI_CXI_RDZV_PROTO=alt_read\nsrun --network=$NETWORK x"),
                 ("assignment-as-program", "srun A=1 python x", "srun env A=1 python x"),
                 ("assignment-as-program", "srun apptainer exec i.sif A=1 python x", "A=1 srun apptainer exec i.sif python x"),
                 ("placeholder", "#SBATCH --account=\nsrun x", "#SBATCH --account=me\nsrun x"),
@@ -93,7 +95,8 @@ class Lint(Test):
                 ("address-of-submitter", "export MASTER_ADDR=$SLURM_SUBMIT_HOST\nsrun x", "export MASTER_ADDR=$(hostname)\nsrun x"),
                 ("interface-loopback", "export NCCL_SOCKET_IFNAME=lo\nsrun x", "export NCCL_SOCKET_IFNAME=^lo\nsrun x"),
                 ("plugin-in-uenv", "export NCCL_NET_PLUGIN=ofi\nsrun --uenv=pytorch x", "export NCCL_NET_PLUGIN=ofi\nsrun x"),
-                ("plugin-name", "module load aws-ofi-nccl/1.9.1-aws\nexport NCCL_NET=OFI\nsrun x", "module load aws-ofi-nccl/1.14.0\nexport NCCL_NET=OFI\nsrun x"),
+                ("known-issue", "module load aws-ofi-nccl/1.9.1-aws\nexport NCCL_NET=OFI\nsrun x", "module load aws-ofi-nccl/1.14.0\nexport NCCL_NET=OFI\nsrun x"),
+                ("known-issue", "module load aws-ofi-rccl/1.4\nexport NCCL_NET=OFI\nsrun x", "module load aws-ofi-rccl/1.4\nexport NCCL_NET='AWS Libfabric'\nsrun x"),
                 ("retired", "module load frameworks_optimized", "module load frameworks"),
                 ("cpu-list-range", "mpiexec -n 2 --ppn 1 --cpu-bind list:7-4 x", "mpiexec -n 2 --ppn 1 --cpu-bind list:4-7 x"),
                 ("environment-not-passed", "srun --export=NONE x", "srun --export=ALL x"),
@@ -395,6 +398,8 @@ class Lint(Test):
             with open(name, encoding="utf-8") as source:
                 text += source.read()
         raised = set(re.findall(r'\.add\(\s*"([a-z-]+)"', text)) | set(re.findall(r'"([a-z]+-setting|setting-[a-z-]+)"', text)) | {"unknown-variable", "old-variable", "bad-value", "known-issue"}
+        with open(os.path.join(support.ROOT, "profiles", "lint", "rules.json"), encoding="utf-8") as file:
+            raised |= set(re.findall(r'"code": "([a-z-]+)"(?:(?!"code").)*"launches"', file.read(), re.S))
         listed = {line.split()[0] for line in hpclaunch("lint", "--rules").out.splitlines()}
         self.assertEqual(raised, listed)
 
@@ -437,6 +442,17 @@ class Lint(Test):
         text = "#!/bin/bash\n#PBS -t 1-4\n#PBS -l nodes=1:ppn=4:gpus=1\npython3 train.py --task $%s\n"
         self.assertEqual([code for code in self.codes(text % "PBS_ARRAYID") if "directive" in code], [])
         self.assertEqual([code for code in self.codes(text % "PBS_ARRAY_INDEX") if "directive" in code], ["unknown-directive", "directive-value"])
+
+    def test_rules_ask_for_lists_of_words_that_there_are(self):
+        with open(os.path.join(support.ROOT, "profiles", "programs", "words.json"), encoding="utf-8") as file:
+            lists = set(re.findall(r'"name": "([^"]+)"', file.read()))
+        text = ""
+        for path in glob.glob(os.path.join(support.ROOT, "src", "**", "*.cpp"), recursive=True):
+            with open(path, encoding="utf-8") as file:
+                text += file.read()
+        asked = set(re.findall(r'\bwords_named\(\s*"([^"]*)"', text))
+        self.assertEqual(asked - lists, set())
+        self.assertEqual({one for one in lists if '"%s"' % one not in text}, set())
 
     def test_the_page_of_rules_is_current(self):
         subprocess.run([os.path.join(support.ROOT, "scripts", "lint-page"), "--check"], check=True)

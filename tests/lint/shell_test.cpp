@@ -117,8 +117,8 @@ TEST_CASE("values along a script") {
   CHECK(value("M").kind == Value::Kind::hostname);
   REQUIRE(script.launches.size() == 1);
   const Launch& launch = script.launches[0];
-  REQUIRE(launch.option("-n --ntasks") != nullptr);
-  CHECK(launch.option("-n")->value.text() == "9");
+  REQUIRE(launch.option({"-n", "--ntasks"}) != nullptr);
+  CHECK(launch.option({"-n"})->value.text() == "9");
   CHECK(script.given("A", launch) != nullptr);
   CHECK(script.given("N", launch) == nullptr);
   CHECK(script.given("E", launch)->value.text == "1");
@@ -148,14 +148,14 @@ TEST_CASE("requests of batch systems") {
   CHECK(slurm.request.nodes == 4);
   CHECK(slurm.request.tasks_per_node == 8);
   CHECK(slurm.request.gpus_per_node == "a100:4");
-  CHECK(slurm.ask("--partition")->value == "gpu");
+  CHECK(slurm.ask({"--partition"})->value == "gpu");
   const Script pbs = read_script(
       "#!/bin/sh\n#PBS -l select=2:mpiprocs=4,walltime=1:00:00\n#PBS -q prod -A x\n", "a");
   CHECK(pbs.request.system == "pbs");
   CHECK(pbs.request.nodes == 2);
   CHECK(pbs.request.tasks_per_node == 4);
-  CHECK(pbs.ask("-l\x1fwalltime")->value == "1:00:00");
-  CHECK(pbs.ask("-A")->value == "x");
+  CHECK(pbs.ask({"-l walltime"})->value == "1:00:00");
+  CHECK(pbs.ask({"-A"})->value == "x");
 }
 
 TEST_CASE("csh") {
@@ -165,7 +165,7 @@ TEST_CASE("csh") {
       "a");
   CHECK(script.shell.remarks.empty());
   REQUIRE(script.launches.size() == 1);
-  CHECK(script.launches[0].option("-n")->value.text() == "4");
+  CHECK(script.launches[0].option({"-n"})->value.text() == "4");
   CHECK(script.given("NCCL_DEBUG", script.launches[0])->value.text == "WARN");
   CHECK(script.given("A", script.launches[0])->conditional);
 }
@@ -204,12 +204,12 @@ TEST_CASE("fixes leave nothing of what they fix") {
 // CONTRIBUTING.md, "A scheduler".
 TEST_CASE("the directives of every batch system are read", "[places]") {
   using hpclaunch::test::expect;
-  for (const hpclaunch::Scheduler& one : hpclaunch::schedulers()) {
-    const std::string line = std::string(one.directives.sentinel) + "-N 2";
+  for (const hpclaunch::Scheduler& one : hpclaunch::rows<hpclaunch::Scheduler>()) {
+    const std::string line = std::string(one.sentinels.front()) + " -N 2";
     const Script script = read_script("#!/bin/bash\n" + line + "\nx\n", "job.sh");
-    expect(!script.shell.directives.empty(), "profiles/programs/submit.json",
+    expect(!script.shell.directives.empty(), "profiles/programs/batch-systems.json",
            line + " read as a directive", "a row of \"directives\" with its first word");
-    expect(script.request.system == one.name, "profiles/programs/submit.json",
+    expect(script.request.system == one.name, "profiles/programs/batch-systems.json",
            line + " read as one of " + std::string(one.name), "a row of \"directives\"");
   }
 }

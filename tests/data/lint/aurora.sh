@@ -70,4 +70,4 @@ mpiexec -np ${NRANKS} -ppn ${NRANKS_PER_NODE} --cpu-bind ${CPU_BIND} python path
 # expect 49 setting-without-effect
 # expect 55 not-exported
 # expect 56 not-exported
-# expect 58 pmix-without-option
+# expect 42 pmix-without-option

@@ -15,4 +15,4 @@ mpiexec -n 12 --ppn 12 --cpu-bind list:1-8:9-16 --gpu-bind list:0.0:0.1 python t
 # expect 11 affinity-mask-form
 # expect 12 global-rank-as-local
 # expect 13 cpu-list-length
-# expect 13 gpu-bind-flat
+# expect 10 gpu-bind-flat
