@@ -248,7 +248,7 @@ void check_invariants(const std::shared_ptr<const Profile>& shared, Suite& suite
     Sweep sweep(shared, model, *launcher, suite);
     sweep.all();
     sweep.identities(nullptr);
-    if (const Scheduler* own = find_scheduler(profile.scheduler)) sweep.identities(own);
+    if (const Scheduler* own = find_row<Scheduler>(profile.scheduler)) sweep.identities(own);
   }
 }
 

@@ -64,6 +64,17 @@ std::string name_of(const Question& question) {
   return question.mode.empty() ? name : name + ", device mode " + question.mode;
 }
 
+// JSON in one line, with blanks.
+std::string written(const nlohmann::ordered_json& json) {
+  if (!json.is_structured()) return json.dump();
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : json.items())
+    parts.push_back(json.is_object() ? fmt::format("\"{}\": {}", key, written(value))
+                                     : written(value));
+  const std::string all = joined(parts, ", ");
+  return json.is_object() ? fmt::format("{{{}}}", all) : fmt::format("[{}]", all);
+}
+
 std::string case_text(const Question& question, const job::Prepared& prepared) {
   std::vector<std::string> options = {"-N", std::to_string(question.nodes)};
   if (question.ranks > 0) options.insert(options.end(), {"--ppn", std::to_string(question.ranks)});
@@ -78,7 +89,10 @@ std::string case_text(const Question& question, const job::Prepared& prepared) {
     const bool by_rule = layer == Layer::profile_default || layer == Layer::profile_require;
     if (by_rule && value != nullptr) one["set"][setting.name] = short_text(*value);
   }
-  return fmt::format("    {{\n{}\n    }}", members(one));
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : one.items())
+    lines.push_back(fmt::format("      \"{}\": {}", key, written(value)));
+  return fmt::format("    {{\n{}\n    }}", joined(lines, ",\n"));
 }
 
 std::vector<Question> questions(const Fresh& fresh, const Profile& profile) {

@@ -2,7 +2,6 @@
 // The parts of the file that `hpclaunch profile new` writes, comments included. A comment is prose (starts
 // with a letter) or a suggestion: a commented-out line, which starts with a quote or a bracket. With all
 // suggestions enabled the file is still a valid profile.
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,12 +34,6 @@ std::string short_text(const std::string& text);
 /// The same as a JSON string.
 std::string json_text(const std::string& text);
 
-/// JSON in one line, but for the objects of a list.
-std::string written(const nlohmann::ordered_json& json);
-
-/// The members of an object, one for each line, as they stand in an entry of a profile.
-std::string members(const nlohmann::ordered_json& object);
-
 /// A comment, wrapped at 100 columns. `text` starts with a letter.
 std::string prose(std::string_view text, int indent);
 
@@ -48,11 +41,10 @@ std::string prose(std::string_view text, int indent);
 
 /// A node model as written in a profile.
 struct NodeText {
-  std::string lines;                  ///< the keys of its shape, devices and interfaces; no braces
-  bool counts = false;                ///< else `lines` are a topology
+  std::string lines;                  ///< the key "topology", in the format of `topo --json`
   std::vector<std::string> left_out;  ///< interfaces that no job would use: "\"eno1\" (down)"
 };
-NodeText node_model_text(const Topology& node);
+NodeText node_model_text(Topology node);
 
 // ---- the file --------------------------------------------------------------------------------------------
 

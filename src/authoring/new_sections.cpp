@@ -126,13 +126,9 @@ void add_node(const Fresh& fresh, Names& names, Values& values) {
   note(names, !node.devices.empty(), "devices");
   note(names, !node.devices.empty() && node.devices.front().subdevices > 1, "parts");
   note(names, !model.left_out.empty(), "left-out");
-  note(names, model.counts, "counts");
   note(names, node.cores.size() != 1, "cores");
   note(names, !taken.empty(), "taken");
   note(names, !whole.empty(), "whole");
-  note(names, !model.counts || model.lines.find("\"devices\"") != std::string::npos,
-       "model-devices");
-  note(names, !model.counts || model.lines.find("\"nics\"") != std::string::npos, "model-nics");
   const std::size_t packages = std::max<std::size_t>(1, node.packages.size());
   // gpu_view is left out: written, it would apply to ranks that share devices too.
   values["defaults"] = fmt::format("{}{}", fresh.in_mig ? ", \"gpu_view\": \"own\"" : "",

@@ -174,13 +174,11 @@ namespace {
 /// "" for an option of the system, else what to write instead; "?" where that is not known. `system`: nullptr for words
 /// of a launch line.
 std::string correction(std::string_view text, const Scheduler* system) {
-  for (const Scheduler& one : schedulers())
-    if (const std::string_view sentinel = trim(one.directives.sentinel); text.starts_with(sentinel))
+  for (const Scheduler& one : rows<Scheduler>())
+    if (const std::string_view sentinel = one.sentinels.front(); text.starts_with(sentinel))
       return std::string(trim(text.substr(sentinel.size())));
   const std::size_t end = std::min(text.find_first_of(" ="), text.size());
-  const DirectiveOptions* known =
-      system == nullptr ? nullptr : find_row<DirectiveOptions>(system->name);
-  const Grammars grammars = grammars_of(known == nullptr ? "" : known->grammar);
+  const Grammars grammars = grammars_of(system == nullptr ? "" : system->grammar);
   const std::vector<Option> options = options_of(grammars);
   const bool long_names =
       std::ranges::any_of(options, [](const Option& one) { return one.name().starts_with("--"); });
@@ -210,7 +208,7 @@ std::string correction(std::string_view text, const Scheduler* system) {
   if (!long_names) return "?";
   const std::string_view name = text.substr(2, end - 2);
   std::vector<std::string> names;
-  for (const std::string_view grammar : {known->grammar, known->plugins})
+  for (const std::string_view grammar : {system->grammar, system->plugins})
     for (const Option& one : options_of(grammars_of(grammar)))
       for (const std::string_view long_name : one.names)
         if (long_name.starts_with("--")) names.emplace_back(long_name.substr(2));
@@ -241,7 +239,7 @@ void review_options(const Profile& profile, const Profile&, std::vector<Diagnost
     };
     for (const auto& [name, texts] : rule.batch)
       for (std::size_t i = 0; i < texts.size(); ++i)
-        judge(texts[i], name, find_scheduler(name), fmt::format("/batch/{}/{}", name, i));
+        judge(texts[i], name, find_row<Scheduler>(name), fmt::format("/batch/{}/{}", name, i));
     for (const auto& [name, words] : rule.launch)
       for (std::size_t i = 0; i < words.size(); ++i)  // "--pmi", "pmix" are two words
         if (i == 0 || words[i].starts_with('-') || words[i - 1].find('=') != std::string::npos)
