@@ -218,11 +218,8 @@ bool takes_next(const std::string& word, const std::string& next) {
 }  // namespace
 
 bool is_secret(std::string_view name, std::string_view value) {
-  if (has_password(value) || is_token(value)) return true;
-  if (!is_secret(name)) return false;
-  // A number may be a password, and no token or key.
-  const bool password = as_variable(name).find("PASS") != std::string::npos;
-  return !is_plain(value) && (password || !is_number(value));
+  return has_password(value) || is_token(value) ||
+         (is_secret(name) && !is_plain(value) && !is_number(value));
 }
 
 bool is_secret(std::string_view name) {
