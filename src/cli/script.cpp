@@ -36,7 +36,7 @@ void declare_batch(Parser& parser, Args& args) {
   parser.text("--mem", args.launch.job_memory, "SIZE", "Memory of each node, as in 64G");
   parser.list("--batch", job.batch, "OPTION", "A directive, as it is; repeatable");
   parser.choice("--scheduler", args.batch.scheduler, "NAME",
-                {std::begin(kSchedulerNames), std::end(kSchedulerNames)},
+                {scheduler_names().begin(), scheduler_names().end()},
                 "Batch system, without a profile");
   parser.group("Batch job", false, true);
   parser.text("--dependency", job.dependency, "TEXT",

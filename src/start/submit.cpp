@@ -45,9 +45,8 @@ Error refused(const Scheduler& system, const sys::Captured& answer) {
               fmt::format("{} refused the job (status {}): {}", system.submit, answer.status,
                           shown(answer.complaint(), 300)),
               "hpclaunch script with the same options shows what was submitted"};
-  for (const SubmitHint& one : rows<SubmitHint>())
-    if (one.system == system.name && all.find(one.message) != std::string::npos)
-      error.hint = one.hint;
+  for (const SubmitHint& one : system.hints)
+    if (all.find(one.message) != std::string::npos) error.hint = one.hint;
   return error;
 }
 

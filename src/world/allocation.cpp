@@ -46,7 +46,7 @@ std::string how_to_get_one(const Scheduler& system, const Request& request,
 }
 
 const Scheduler* of_profile(const Profile* profile) {
-  return profile == nullptr ? nullptr : find_scheduler(profile->scheduler);
+  return profile == nullptr ? nullptr : find_row<Scheduler>(profile->scheduler);
 }
 
 }  // namespace
@@ -54,11 +54,10 @@ const Scheduler* of_profile(const Profile* profile) {
 // In the table's order, since PATH may be long.
 const Scheduler* installed(const World& world) {
   const auto exists = [&](std::string_view path) { return world.has(std::string(path)); };
-  for (const Scheduler& one : schedulers()) {
+  for (const Scheduler& one : rows<Scheduler>()) {
     const std::string named = world.env.get(one.configured_by);
-    const std::string command(one.submit.substr(0, one.submit.find(' ')));
     if ((named.empty() ? std::ranges::any_of(one.configurations, exists) : exists(named)) &&
-        world.program(command))
+        world.program(one.program()))
       return &one;
   }
   return nullptr;

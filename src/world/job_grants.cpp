@@ -28,7 +28,7 @@ NodeShare ask_about_node(const Scheduler& system, const std::string& host, const
     question.emplace_back(word == "{host}" ? host : word);
   NodeShare share;
   const Result<sys::Captured> answer = ask_batch_system(std::move(question), world);
-  if (answer && answer->status == 0) share = system.node(answer->out);
+  if (answer && answer->status == 0 && system.node != nullptr) share = system.node(answer->out);
   if (share.cpus == 0) share.cpus = static_cast<int>(node.cores.size());
   return share;
 }

@@ -172,9 +172,9 @@ void show(Setting& setting) {
 }  // namespace
 
 const Scheduler* later_system(const Request& request, const Profile& profile) {
-  if (const Scheduler* named = find_scheduler(profile.scheduler)) return named;
+  if (const Scheduler* named = find_row<Scheduler>(profile.scheduler)) return named;
   const std::string& launcher = request.launcher.empty() ? profile.launcher : request.launcher;
-  for (const Scheduler& one : schedulers())
+  for (const Scheduler& one : rows<Scheduler>())
     if (!launcher.empty() && one.launcher == launcher) return &one;
   return nullptr;
 }
@@ -190,8 +190,7 @@ void make_late(const Request& request, const Profile& profile, JobFacts& facts) 
 std::string later_shim(const Request& request, const Site& site, const World& world) {
   if (!site.facts.later) return "";
   const Scheduler* system = later_system(request, *site.profile());
-  const bool here =
-      system != nullptr && world.program(std::string(split(system->submit, ' ').front()));
+  const bool here = system != nullptr && world.program(system->program());
   return here ? "" : stand_in(kLibexec) + "/hpclaunch-shim";
 }
 

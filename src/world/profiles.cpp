@@ -139,7 +139,7 @@ void report_other_site(const Profile& profile, const EnvSnapshot& env,
     where = fmt::format("{} ({})", found->profile, fmt::join(found->proofs, "; "));
   else if (!profile.scheduler.empty() && !runs(batch.scheduler) && !runs(batch.outer))
     where = fmt::format("a {} job, and {} has {}", batch.scheduler->title, profile.name,
-                        find_scheduler(profile.scheduler)->title);
+                        find_row<Scheduler>(profile.scheduler)->title);
   if (!where.empty())
     diagnostics.push_back({"profile-elsewhere", Severity::warning,
                            fmt::format("--profile {}, but this is {}", profile.name, where),

@@ -16,7 +16,7 @@ std::string port_key(const Request& request, const BatchJob& batch, const World&
   if (!world.port_key.empty()) return world.port_key;
   const EnvSnapshot& env = world.env;
   std::string key = fmt::format("{}/{}", world.user_id, world.directory);
-  for (const Scheduler& one : schedulers())
+  for (const Scheduler& one : rows<Scheduler>())
     if (const std::string id = env.get(one.job_variable); one.common_variable && !id.empty())
       key += "/" + id;
   if (batch.scheduler != nullptr) key = batch.key;

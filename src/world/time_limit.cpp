@@ -45,7 +45,8 @@ std::optional<long long> c_time(const std::string& text) {
 }
 
 Result<AllocationEnd> ask_for_end(const BatchJob& batch, const World& world, long long now) {
-  if (batch.scheduler == nullptr || batch.scheduler->ask_time_left.empty())
+  if (batch.scheduler == nullptr || batch.scheduler->time_left == nullptr ||
+      batch.scheduler->ask_time_left.empty())
     return Error{ErrorKind::usage, "not in a job of a batch system that reports its end"};
   const std::string name(batch.scheduler->ask_time_left.front());
   Result<sys::Captured> text = sys::Captured{0, batch.said, ""};

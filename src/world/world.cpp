@@ -118,7 +118,7 @@ World made_up_world(std::shared_ptr<const Profile> profile, const CaseWorld& sai
   constexpr long long kNoon = 1'767'268'800;  // of 2026-01-01: any time, the same in every run
   World world;
   std::map<std::string, std::optional<std::string>> env(said.env.begin(), said.env.end());
-  const Scheduler* system = find_scheduler(profile->scheduler);
+  const Scheduler* system = find_row<Scheduler>(profile->scheduler);
   if (system != nullptr && !said.job_id.empty()) env.emplace(system->job_variable, said.job_id);
   if (!said.user.empty()) env.insert_or_assign("USER", said.user);
   world.env = EnvSnapshot().with(env);

@@ -181,7 +181,7 @@ TEST_CASE("each law finds the plan that breaks it") {
 }
 
 TEST_CASE("identities are planned under every launcher, in and out of a job") {
-  for (const Scheduler& one : schedulers())
+  for (const Scheduler& one : rows<Scheduler>())
     CHECK(find_batch(misleading_environment(&one)).name() == one.name);
   CHECK(find_batch(misleading_environment(nullptr)).name() == "none");
   const Profile without = parse_profile(kProfile, "x").profile;

@@ -243,6 +243,32 @@ class Options(Script):
                             (["--batch=--gpus-per-socket=1"], "--gpus-per-socket=1 needs --sockets-per-node or --extra-node-info")):
             self.refused(2, "script", "--scheduler", "slurm", "--profile", "none", *words, "--", "true", env=HERE, says=[says])
 
+    def test_a_typed_directive_replaces_what_asks_for_the_same(self):
+        def written(system, *words):
+            lines = self.script("--scheduler", system, "--profile", "none", "-t", "1h", *words).splitlines()
+            sentinel = dict(SENTINELS, lsf="#BSUB ")[system]
+            return [line[len(sentinel):].strip() for line in lines if line.startswith(sentinel)]
+        gpus = ("-N", "1", "--gpus", "4")
+        for one in ("--gpus-per-node=a100_3g.20gb:1", "--gres=gpu:2", "-G 2", "--gpus=2", "--gpus-per-task=2", "--tres-per-task=gres/gpu:2"):
+            self.assertEqual(written("slurm", *gpus, "--batch=" + one), ["-N 1", "-t 01:00:00", "-J train", one])
+        self.assertIn("--gpus-per-node=4", written("slurm", *gpus, "--batch=--gres=nvme:1"))
+        self.assertEqual(written("slurm", "-N", "2", "--mem", "4G", "--batch=--nodes=4", "--batch=--time=9", "--batch=--mem-per-cpu=1G"),
+                         ["-J train", "--nodes=4", "--time=9", "--mem-per-cpu=1G"])
+        self.assertEqual(written("pbs", "-N", "2", *gpus[2:], "--batch=-lselect=1:ngpus=1,walltime=2:00:00"),
+                         ["-N train", "-j oe", "-l place=scatter", "-lselect=1:ngpus=1,walltime=2:00:00", "-k doe"])
+        self.assertEqual(written("pbs", "-N", "2", "--batch=-l nodes=2:ppn=4", "--batch=-W umask=022", "--dependency", "afterok:1"),
+                         ["-l walltime=01:00:00", "-N train", "-W depend=afterok:1", "-j oe", "-l nodes=2:ppn=4", "-W umask=022", "-k doe"])
+        self.assertEqual(written("flux", "-N", "2", *gpus[2:], "--batch=--gpus-per-slot=1", "--batch=--nodes=1"), ["-t 60m", "--job-name=train", "--gpus-per-slot=1", "--nodes=1"])
+        span = '-R "span[ptile=4] rusage[mem=5GB]"'
+        self.assertEqual(written("lsf", "-N", "2", *gpus[2:], "--mem", "4G", "--batch=-gpu num=1:j_exclusive=yes", "--batch=" + span, "--batch=-n 8"),
+                         ["-W 1:00", "-J train", "-gpu num=1:j_exclusive=yes", span, "-n 8"])
+        self.assertEqual(written("lsf", "-N", "2", "--mem", "4G", '--batch=-R "span[ptile=4]"')[-2:], ['-R "rusage[mem=4GB]"', '-R "span[ptile=4]"'])
+        self.refused(2, "script", "--scheduler", "pbs", "--profile", "none", "-N", "2", "--batch=-l mem=4GB", "--", "true", env=HERE,
+                     says=["qsub refuses -l select=2 together with -l mem=4GB"])
+        text = self.script("--profile", "leonardo", "-N", "1", "-A", "me", "--batch=--gpus-per-task=1", "--batch=-n4")
+        self.assertNotIn("--gres", text)
+        self.assertNotIn("--ntasks", text)
+
     def test_values_that_no_directive_takes(self):
         for option in ("-A", "-q", "--name", "--output", "--constraint"):
             for bad in ("a\nb", "$HOME/x", 'a"b', "a`b`", "it's"):

@@ -45,7 +45,7 @@ CpuQuota counted(const std::string& job, const std::string& node, HostNames host
     return sys::Captured{node.empty() ? 1 : 0, node, ""};
   };
   Site site;
-  site.batch.scheduler = find_scheduler("pbs");
+  site.batch.scheduler = find_row<Scheduler>("pbs");
   site.batch.said = job;
   site.hosts.names = std::move(hosts);
   return counted_cpus(world, site, smt_machine());
@@ -87,7 +87,7 @@ TEST_CASE("whole nodes, and jobs of which nothing is known, have no such count",
 TEST_CASE("where the job is confined here, other nodes have what is counted for them", "[grants]") {
   const auto others = [](const std::string& places, const std::string& here) {
     Site site;
-    site.batch.scheduler = find_scheduler("pbs");
+    site.batch.scheduler = find_row<Scheduler>("pbs");
     site.batch.said = qstat(places);
     site.hosts.names = HostNames{"pn1", "pn2"};
     JobNode node;

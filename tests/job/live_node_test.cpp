@@ -209,7 +209,7 @@ Result<JobNode> found_on_n1(const char* scheduler, HostList hosts, const Topolog
   };
   world.device_files = [](bool) { return std::vector<DeviceFile>(); };
   Site site;
-  site.batch.scheduler = find_scheduler(scheduler);
+  site.batch.scheduler = find_row<Scheduler>(scheduler);
   site.is_here = true;
   site.hosts = std::move(hosts);
   if (site.hosts.names.empty()) site.hosts.names = {"n1", "n2"};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A row of data is all that a new engine, GPU model, server, option, exclusion, retired name or known issue needs: added_test.py
+"""A row of data is all that a new engine, GPU model, server, batch system, option, exclusion, word, retired name or known issue needs: added_test.py
 HPCLAUNCH ADDED, the program, and the same objects with the rows of add_rows.py."""
 import os
 import subprocess
@@ -59,8 +59,29 @@ class Added(unittest.TestCase):
         self.assertIn("[unknown-directive]", self.lint(HPCLAUNCH, "#SBATCH --moonlight=4\nsrun x\n"))
         self.assertNotIn("unknown-directive", self.lint(ADDED, "#SBATCH --moonlight=4\nsrun x\n"))
 
+    def test_batch_system(self):
+        words = ("script", "--scheduler", "queueup", "--launcher", "hydra", "-N", "2", "--ppn", "4", "--", "python", "t.py")
+        self.compare(lambda program: self.run_it(program, *words), "#QUEUEUP --hosts 2\n#QUEUEUP --for 00:30:00\n")
+        self.assertIn("Submit with: queueup FILE", self.run_it(ADDED, *words))
+        self.compare(lambda program: self.run_it(program, "profile", "schema"), '"queueup"')
+        with tempfile.TemporaryDirectory() as folder:
+            hosts = os.path.join(folder, "hosts")
+            with open(hosts, "w", encoding="utf-8") as handle:
+                handle.write("n1\nn2\n")
+            done = subprocess.run([ADDED, "plan", "--launcher", "hydra", "--ppn", "1", "--", "true"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  timeout=60, env={"PATH": "/usr/bin:/bin", "HOME": folder, "QUEUEUP_JOB": "7", "QUEUEUP_HOSTS": hosts})
+            self.assertIn("n1:1,n2:1", done.stdout.decode())
+
     def test_retired_name(self):
         self.compare(lambda program: self.lint(program, "module load oldtool/1\nsrun x\n"), "oldtool: gone")
+
+    def test_word_of_a_list(self):
+        self.compare(lambda program: self.lint(program, "export NEW_CACHE_DIR=/tmp/cache\nsrun x\n"), "NEW_CACHE_DIR=/tmp/cache is the same for all users")
+
+    def test_rule_of_launches(self):
+        line = "export NEW_THING=on\nsrun -n 2 %s x\n"
+        self.compare(lambda program: self.lint(program, line % ""), "NEW_THING without --new [aaa-new]")
+        self.assertNotIn("aaa-new", self.lint(ADDED, line % "--new=thing"))
 
     def test_known_issue(self):
         self.compare(lambda program: self.lint(program, "module load nccl/9.9.9\nsrun python x.py\n"), "nccl 9.9.9 hangs.")

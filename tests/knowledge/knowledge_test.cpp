@@ -30,7 +30,7 @@ std::string suggestion(const std::string& name, const std::string& value) {
   return check(name, value).fix;
 }
 
-Variable of(Type type, std::string_view values = "") {
+Variable of(Type type, TextList values = {}) {
   Variable v;
   v.name = "NAME";
   v.type = type;
@@ -66,7 +66,7 @@ TEST_CASE("defaults and values satisfy their own rules", "[knowledge]") {
     INFO(v.name);
     std::set<std::string_view> seen;
     if (v.values.empty()) continue;
-    for (const std::string_view value : split(v.values, '|')) {
+    for (const std::string_view value : v.values.all()) {
       REQUIRE(seen.insert(value).second);
       REQUIRE(good(v, value));
     }
@@ -146,6 +146,14 @@ TEST_CASE("old names are told from names that still work", "[knowledge]") {
   const Diagnostic older = check("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True");
   CHECK(older.severity == Severity::note);
   CHECK(older.fix == "PYTORCH_ALLOC_CONF");
+  for (const auto& [old_name, name] : {std::pair{"NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS"},
+                                       {"NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS"},
+                                       {"SLURM_JOBID", "SLURM_JOB_ID"},
+                                       {"SLURM_STEPID", "SLURM_STEP_ID"}}) {
+    const Diagnostic renamed = check(old_name, "4");
+    CHECK(renamed.severity == Severity::note);
+    CHECK(renamed.fix == name);
+  }
   CHECK(check("MPIR_PARAM_ENABLE_GPU", "True").id == kBadValue);  // read as MPIR_CVAR_ENABLE_GPU
   CHECK(grade("MPIR_PARAM_ENABLE_GPU", "1") == "");
 }
@@ -221,7 +229,7 @@ TEST_CASE("each type refuses what it is not", "[knowledge]") {
   for (const char* value : {"0-3,8", "0-6:2 9", "auto"}) CHECK(good(cpus, value));
   CHECK_FALSE(good(cpus, "0-3;8"));
 
-  Variable word = of(Type::word, "a|b|c");
+  Variable word = of(Type::word, {"a\0b\0c\0"});
   CHECK(good(word, "b"));
   CHECK_FALSE(good(word, "B"));
   CHECK(find_fault(word, "B")->meant == "b");
@@ -302,22 +310,23 @@ TEST_CASE("each known issue can be met by the oldest version that it names, and 
     CHECK_FALSE(one.fix.empty());
     CHECK_FALSE(one.why.ends_with('.'));
     Versions versions;  // a bound that the test includes, else one just beside it
-    for (const std::string_view test : split(one.versions, '|')) {
-      const auto words = split(test, ' ');
-      std::string& version = versions[std::string(words[0])];
-      if (words[1] == "gt")
-        version = std::string(words[2]) + ".1";
-      else if (words[1] == "lt")
+    const std::vector<std::string_view> tests = one.versions.all();
+    REQUIRE(tests.size() % 3 == 0);
+    for (std::size_t at = 0; at < tests.size(); at += 3) {
+      std::string& version = versions[std::string(tests[at])];
+      if (tests[at + 1] == "gt")
+        version = std::string(tests[at + 2]) + ".1";
+      else if (tests[at + 1] == "lt")
         version = version.empty() ? "0.0.0" : version;
-      else if (words[1] != "le" || version.empty())
-        version = words[2];
+      else if (tests[at + 1] != "le" || version.empty())
+        version = tests[at + 2];
     }
     std::map<std::string, std::string, std::less<>> set;
-    for (const std::string_view with : split(one.with, '|'))
-      if (!with.empty() && !with.starts_with('!'))
+    for (const std::string_view with : one.with.all())
+      if (!with.starts_with('!'))
         set[std::string(with.substr(0, with.find('=')))] =
             with.find('=') == with.npos ? "x" : with.substr(with.find('=') + 1);
-    if (!one.gpus.empty()) versions[kGpu] = std::string(split(one.gpus, '|').front()) + "X";
+    if (!one.gpus.empty()) versions[kGpu] = std::string(one.gpus.front()) + "X";
     CHECK(has(issues(versions,
                      [&](std::string_view name) {
                        const auto found = set.find(name);
@@ -332,12 +341,12 @@ TEST_CASE("a known issue of one GPU is not reported for another") {
   const auto of = [](const char* component, const char* version, const char* gpus) {
     return issues({{component, version}, {kGpu, gpus}});
   };
-  for (const char* gpus : {"GH200", "NVIDIA GH200 120GB", "gh200:4|gpu"})
+  for (const char* gpus : {"GH200", "NVIDIA GH200 120GB", "gh200:4, gpu"})
     CHECK(has(of("cray-mpich", "8.1.28", gpus), "cray-mpich-thread-multiple-gh200"));
   for (const char* gpus : {"", "Instinct MI250X", "amd-gfx90a", "GH2000", "A100-SXM4-40GB"})
     CHECK_FALSE(has(of("cray-mpich", "8.1.28", gpus), "cray-mpich-thread-multiple-gh200"));
   CHECK_FALSE(has(issues({{"cray-mpich", "8.1.28"}}), "cray-mpich-thread-multiple-gh200"));
-  for (const char* gpus : {"Instinct MI250X/MI250", "MI210", "amd-gfx90a", "A100|Instinct MI250X"})
+  for (const char* gpus : {"Instinct MI250X/MI250", "MI210", "amd-gfx90a", "A100, Instinct MI250X"})
     CHECK(has(of("rocm", "7.13.0", gpus), "rccl-scratch-reclaim-mi200"));
   CHECK_FALSE(has(of("rocm", "7.13.0", "Instinct MI300A"), "rccl-scratch-reclaim-mi200"));
   CHECK_FALSE(has(of("rocm", "7.2.0", "Instinct MI250X"), "rccl-scratch-reclaim-mi200"));

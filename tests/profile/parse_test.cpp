@@ -334,7 +334,7 @@ TEST_CASE("one thing wrong: its place, its message and what to type") {
        "did you mean \"pals\"?"},
       {rule("\"launch\": {\"pals\": []}"), "2:47", "an empty list of flags", ""},
       {rule("\"batch\": {\"loadleveler\": [\"-x\"]}"), "2:46", "\"batch\" takes no \"loadleveler\"",
-       "one of pbs, slurm, flux"},
+       "one of flux, pbs, slurm"},
       {rule("\"core_limit\": \"1G\""), "2:36", "is not a core file limit", "unlimited"},
       {rule("\"core_limit\": 0"), "2:36", "expected a string", "\"0\""},
       {rule("\"make_dirs\": [\"tmp\"]"), "2:50", "not an absolute path", "'/'"},

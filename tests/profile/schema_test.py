@@ -78,6 +78,7 @@ GOOD = [
     ("/rules/0/report", {"severity": "note", "message": "${nodes} nodes", "fix": "use $HOME"}),
     ("/expect/0/reports", []), ("/expect/0", {"name": "c", "refused": "x"}), ("/expect/0/set", {"A": ""}),
     ("/rules/0/why", {"X": "so"}), ("/rules/0/disputed", {"X": "others say 2"}), ("/rules/0/disputed", "others say 2"),
+    ("/bindings/0/across", False), ("/bindings/0/split", False), ("/nodes/0", {"name": "n", "topology": {"schema": 1, "cores": [{"pus": "0"}, {"pus": "1"}]}, "reserved": {"cores": "0"}}),
 ]
 
 BAD = [
@@ -134,9 +135,26 @@ BAD = [
     ("/rules/0/report", {"severity": "bad", "message": "x"}), ("/rules/0/report", {"severity": "note"}),
     ("/expect/0/cpus", DELETE), ("/expect/0/cpus", "0:"), ("/expect/0/argv", []), ("/expect/0/name", DELETE),
     ("/expect/0/per_rank", {"A": 1}), ("/expect/0/cpu", "1"),
+    # keys that have no effect together
+    ("/part", True),
+    ("/detect/0/like", DELETE),
+    ("/detect/0/host", "x"), ("/detect/0", {"host": "*"}),
+    ("/detect/0", {"host": "x", "like": "y"}),
+    ("/nodes/0/nics/0", {"name": "hsn0", "numa": 0, "cores": "0"}),
+    ("/bindings/0/across", True),
+    ("/bindings/0", {"id": "b", "split": True, "across": True, "groups": [1, 0], "why": "so"}),
+    ("/bindings/0", {"id": "b", "split": True, "across": True, "interleave": True, "why": "so"}),
+    ("/bindings/0/split", True),
+    ("/bindings/0/roles", {"w": {"first": 1, "stride": 1}}),
+    ("/bindings/0", {"id": "b", "cores": "0", "at": [1], "stride": 2, "why": "so"}),
+    ("/expect/0/refused", "x"),
+    ("/detect/0", {"env": "A"}), ("/detect/0", {"host": "*", "proves": True}), ("/nodes/0/topology", {"schema": 1, "cores": [{"pus": "0"}]}),
+    ("/bindings/0", {"id": "b", "split": False, "why": "so"}), ("/bindings/0", {"id": "b", "split": True, "at_least": 1, "why": "so"}),
+    ("/bindings/0/roles", {"w": {"from": "base", "first": 1, "stride": 1}}), ("/bindings/0", {"id": "b", "cores": "0", "at": [1], "first": 2, "why": "so"}),
+    ("/bindings/0", {"id": "b", "split": True, "across": True, "roles": {"w": {"first": 1}}, "why": "so"}),
 ]
 
-LOADER_ONLY = [  # equal names, sums, numbers that must exist, the calendar, and what depends on another key
+LOADER_ONLY = [  # equal names, sums, numbers that must exist, the calendar, and what depends on the text of another key
     ("/rules/1", {"id": "r", "default": {"X": "1"}, "why": "so"}),
     ("/retired/date", "2025-02-30"),
     ("/nodes/0/l3_per_numa", 3), ("/nodes/0/numa_memory_mb", [1, 2, 3]),
@@ -151,19 +169,6 @@ LOADER_ONLY = [  # equal names, sums, numbers that must exist, the calendar, and
     ("/rules/0", {"id": "r", "default": {"X": "1"}, "core_limit": "0", "why": {"X": "so"}}),
     ("/expect/0/cpus", "5-2"),
     ("/job/queues/0/nodes", [5, 2]),
-    # keys that have no effect together
-    ("/part", True),
-    ("/detect/0/like", DELETE),
-    ("/detect/0/host", "x"), ("/detect/0", {"host": "*"}),
-    ("/detect/0", {"host": "x", "like": "y"}),
-    ("/nodes/0/nics/0", {"name": "hsn0", "numa": 0, "cores": "0"}),
-    ("/bindings/0/across", True),
-    ("/bindings/0", {"id": "b", "split": True, "across": True, "groups": [1, 0], "why": "so"}),
-    ("/bindings/0", {"id": "b", "split": True, "across": True, "interleave": True, "why": "so"}),
-    ("/bindings/0/split", True),
-    ("/bindings/0/roles", {"w": {"first": 1, "stride": 1}}),
-    ("/bindings/0", {"id": "b", "cores": "0", "at": [1], "stride": 2, "why": "so"}),
-    ("/expect/0/refused", "x"),
     ("/defaults/ranks_per_device", 1.0),  # a whole number to JSON Schema
 ]
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "hpclaunch/launcher_traits.h"
 #include "support/catch.h"
 #include "support/places.h"
 
@@ -14,10 +13,10 @@ namespace {
 BatchJob batch_of(std::vector<std::string> env) { return find_batch(EnvSnapshot(std::move(env))); }
 
 const Scheduler& row(std::string_view name) {
-  for (const Scheduler& one : schedulers())
+  for (const Scheduler& one : rows<Scheduler>())
     if (one.name == name) return one;
   FAIL("no batch system " + std::string(name));
-  return schedulers().front();
+  return rows<Scheduler>().front();
 }
 
 std::optional<TimeLeft> left(std::string_view name, std::string_view text) {
@@ -35,12 +34,9 @@ Result<HostList> hosts_of(std::string_view name, std::vector<std::string> env,
 // CONTRIBUTING.md, "A scheduler".
 TEST_CASE("every batch system is in each place that names batch systems", "[scheduler][places]") {
   using namespace hpclaunch::test;
-  CHECK(std::size(kSchedulerNames) == schedulers().size());
-  for (const Scheduler& one : schedulers()) {
+  for (const Scheduler& one : rows<Scheduler>()) {
     const std::string name(one.name);
     const std::string title(one.title);
-    expect(std::ranges::count(kSchedulerNames, one.name) == 1,
-           "include/hpclaunch/launcher_traits.h", in_quotes(name), "add it to kSchedulerNames");
     expect_in_line("profiles/new/profile.txt", "  // Batch system:", name, "name it");
     expect_in_line("docs/reference/profile-format.md", "| `scheduler` | job", in_ticks(name),
                    "name it");
@@ -48,8 +44,8 @@ TEST_CASE("every batch system is in each place that names batch systems", "[sche
     expect_in_line("docs/reference/cli.md", "**Nodes.**", title, "name it, innermost first");
     expect_in_line("docs/batch.md", "`hpclaunch script` or", title, "name it");
     expect_in_line("docs/start.md", "The node list comes from", title, "name it");
-    expect_in_line("docs/lint.md", "- The options in `#SBATCH`",
-                   in_ticks(trim(one.directives.sentinel)), "name it");
+    expect_in_line("docs/lint.md", "- The options in `#SBATCH`", in_ticks(one.sentinels.front()),
+                   "name it");
     expect_in("tests/scheduler/scheduler_test.cpp", "hosts_of(\"" + name + "\"",
               "the hosts and slots that a job of it has");
     std::string where(one.hosts_variables.empty() ? one.hosts_file : one.hosts_variables.front());
