@@ -86,7 +86,8 @@ Text ask_network(int what, char (&answer)[kRoom]) {
 }
 
 /// As inet_ntop(3) writes it: of IPv6 the longest run of several zeros is "::" (RFC 5952).
-inline void add_address(Json& out, Text bytes) {
+template <class Out>
+void add_address(Out& out, Text bytes) {
   const auto part = [&](int i) { return static_cast<unsigned char>(bytes.at[i]); };
   if (bytes.size == 4) {
     for (int i = 0; i < 4; ++i) out.add(i > 0 ? "." : "").add(part(i));
