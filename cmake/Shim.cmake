@@ -1,9 +1,10 @@
-# The shim: a static program of its own. On x86-64 and aarch64 it needs no C library; elsewhere musl-gcc or
+# The shim, and the reader of stacks beside it: static programs of their own. On x86-64 and aarch64 it needs no C library; elsewhere musl-gcc or
 # glibc's libc.a link it. CMake knows one compiler per language, hence custom commands.
 #
-# hpclaunch-shim                     target; cmake/Install.cmake installs it
-# HPCLAUNCH_SHIM                     its path in the build tree
-# HPCLAUNCH_SHIM_BUILDS              path;libc pairs of all that this machine can link, for the tests
+# hpclaunch-shim, hpclaunch-stacks   targets; cmake/Install.cmake installs them
+# HPCLAUNCH_SHIM, HPCLAUNCH_STACKS   their paths in the build tree
+# HPCLAUNCH_SHIM_BUILDS              path;libc pairs of all that this machine can link, for the tests;
+# HPCLAUNCH_STACKS_BUILDS            as these
 set(shim_libcs none musl glibc)
 set(HPCLAUNCH_SHIM_LIBC auto CACHE STRING "C library of the shim: auto, none, musl or glibc")
 set_property(CACHE HPCLAUNCH_SHIM_LIBC PROPERTY STRINGS auto ${shim_libcs})
@@ -14,6 +15,9 @@ find_program(HPCLAUNCH_MUSL_GCC musl-gcc DOC "GCC's wrapper for musl, builds the
 mark_as_advanced(HPCLAUNCH_MUSL_GCC)
 
 set(shim_folder ${PROJECT_SOURCE_DIR}/src/shim)
+set(shim_names hpclaunch-shim hpclaunch-stacks)
+set(shim_source_hpclaunch-shim main.cpp)
+set(shim_source_hpclaunch-stacks stacks.cpp)
 file(GLOB shim_files CONFIGURE_DEPENDS ${shim_folder}/* ${PROJECT_SOURCE_DIR}/src/shared/*)
 set(shim_flags -static -std=c++20 -Os -fno-exceptions -fno-rtti -fno-asynchronous-unwind-tables
     -ffunction-sections -fdata-sections -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wl,--gc-sections
@@ -52,15 +56,20 @@ function(hpclaunch_try_shim libc)
   endif()
 endfunction()
 
-function(hpclaunch_build_shim libc path)
+# NAME: hpclaunch-shim or hpclaunch-stacks. Adds a target that is called as the file.
+function(hpclaunch_build_shim name libc path)
   get_filename_component(folder ${path} DIRECTORY)
+  get_filename_component(target ${path} NAME)
+  set(source ${shim_folder}/${shim_source_${name}})
+  string(REPLACE "${shim_folder}/main.cpp" "${source}" command "${shim_command_${libc}}")
   add_custom_command(
     OUTPUT ${path}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
-    COMMAND ${shim_command_${libc}} -o ${path}
+    COMMAND ${command} -o ${path}
     DEPENDS ${shim_files}
-    COMMENT "Building the shim (${libc}): ${path}"
+    COMMENT "Building ${name} (${libc}): ${path}"
     VERBATIM)
+  add_custom_target(${target} ALL DEPENDS ${path})
 endfunction()
 
 set(shim_libc "")
@@ -80,17 +89,22 @@ endif()
 message(STATUS "C library of the shim: ${shim_libc}")
 
 set(HPCLAUNCH_SHIM ${CMAKE_BINARY_DIR}/libexec/hpclaunch/hpclaunch-shim)
-hpclaunch_build_shim(${shim_libc} ${HPCLAUNCH_SHIM})
-add_custom_target(hpclaunch-shim ALL DEPENDS ${HPCLAUNCH_SHIM})
+set(HPCLAUNCH_STACKS ${CMAKE_BINARY_DIR}/libexec/hpclaunch/hpclaunch-stacks)
+foreach(name ${shim_names})
+  hpclaunch_build_shim(${name} ${shim_libc} ${CMAKE_BINARY_DIR}/libexec/hpclaunch/${name})
+endforeach()
 
 # The tests want every build that this machine can make, whichever is installed.
 set(HPCLAUNCH_SHIM_BUILDS ${HPCLAUNCH_SHIM} ${shim_libc})
+set(HPCLAUNCH_STACKS_BUILDS ${HPCLAUNCH_STACKS} ${shim_libc})
 if(HPCLAUNCH_TESTS AND "machine" IN_LIST HPCLAUNCH_TEST_TIERS)
   foreach(libc ${shim_libcs})
     if(shim_links_${libc} AND NOT libc STREQUAL shim_libc)
-      hpclaunch_build_shim(${libc} ${CMAKE_BINARY_DIR}/tests/hpclaunch-shim-${libc})
-      add_custom_target(hpclaunch-shim-${libc} ALL DEPENDS ${CMAKE_BINARY_DIR}/tests/hpclaunch-shim-${libc})
+      foreach(name ${shim_names})
+        hpclaunch_build_shim(${name} ${libc} ${CMAKE_BINARY_DIR}/tests/${name}-${libc})
+      endforeach()
       list(APPEND HPCLAUNCH_SHIM_BUILDS ${CMAKE_BINARY_DIR}/tests/hpclaunch-shim-${libc} ${libc})
+      list(APPEND HPCLAUNCH_STACKS_BUILDS ${CMAKE_BINARY_DIR}/tests/hpclaunch-stacks-${libc} ${libc})
     endif()
   endforeach()
   # For aarch64, where a cross compiler and QEMU are: tests/support/foreign.py runs it.
@@ -103,8 +117,8 @@ if(HPCLAUNCH_TESTS AND "machine" IN_LIST HPCLAUNCH_TEST_TIERS)
     hpclaunch_try_shim(aarch64)
     if(shim_links_aarch64)
       set(HPCLAUNCH_SHIM_AARCH64 ${CMAKE_BINARY_DIR}/tests/hpclaunch-shim-aarch64)
-      hpclaunch_build_shim(aarch64 ${HPCLAUNCH_SHIM_AARCH64})
-      add_custom_target(hpclaunch-shim-aarch64 ALL DEPENDS ${HPCLAUNCH_SHIM_AARCH64})
+      hpclaunch_build_shim(hpclaunch-shim aarch64 ${HPCLAUNCH_SHIM_AARCH64})
+      hpclaunch_build_shim(hpclaunch-stacks aarch64 ${CMAKE_BINARY_DIR}/tests/hpclaunch-stacks-aarch64)
     endif()
   endif()
 endif()

@@ -30,6 +30,7 @@ __attribute__((no_sanitize("address", "undefined"))) int exec_in_child(void* arg
   if (start.group == Start::Group::own) setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, start.when_we_die);
   if (getppid() != start.parent) _exit(kFailed);  // it died before prctl could watch it
+  prctl(PR_SET_PTRACER, start.parent);  // Yama 1: hpclaunch-stacks, beside a rank, may read it
   if (start.input != 0) dup2(start.input, 0);
   if (start.output != 1) dup2(start.output, 1);
   if (start.errors != 2) dup2(start.errors, 2);

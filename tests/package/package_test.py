@@ -322,6 +322,7 @@ class PackageTest(unittest.TestCase):
         files = execute("rpm", "-qpl", path).stdout.split()
         self.assertNotIn("/usr/bin", files)
         self.assertIn("/usr/libexec/hpclaunch/hpclaunch-shim", files)
+        self.assertIn("/usr/libexec/hpclaunch/hpclaunch-stacks", files)
         root = os.path.join(self.place, "root")
         os.makedirs(root)
         rpm = ["rpm", "--root", root, "--dbpath", "/var/lib/rpm"]
@@ -367,7 +368,7 @@ class PackageTest(unittest.TestCase):
         with open(os.path.join(ROOT, "cmake", "Install.cmake")) as file:
             installed = file.read()
         for path in recipe["sanity_check_paths"]["files"]:
-            self.assertIn(os.path.basename(path).replace("hpclaunch-shim", "HPCLAUNCH_SHIM"), installed)
+            self.assertIn(os.path.basename(path).replace("hpclaunch-shim", "HPCLAUNCH_SHIM").replace("hpclaunch-stacks", "HPCLAUNCH_STACKS"), installed)
 
     def test_module_files(self):
         with tarfile.open(self.package(".tar.gz")) as archive:
