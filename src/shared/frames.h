@@ -2,8 +2,8 @@
 // What hpclaunch and the rank monitors tell each other: docs/reference/channel.md. For programs with and without a C
 // library; both ends are little-endian.
 //
-//   hpclaunch -> monitor   challenge                  release, signal
-//   monitor -> hpclaunch            hello -> welcome  begun, log, signalled, ended
+//   hpclaunch -> monitor   challenge                  release, signal, ask
+//   monitor -> hpclaunch            hello -> welcome  begun, log, signalled, ended, stacks
 //
 // Between the monitors of a node the same frames go over a local socket, without challenge and hello.
 #include <stdint.h>
@@ -11,8 +11,9 @@
 namespace hpclaunch::channel {
 
 constexpr uint8_t kVersion = 1;
-constexpr int kMostLastBytes = 16 * 1024;  ///< of the last output in an `ended`
-constexpr int kHostBytes = 64;             ///< HOST_NAME_MAX
+constexpr int kMostLastBytes =
+    16 * 1024;                  ///< of the last output in an `ended`, of text in a `stacks`
+constexpr int kHostBytes = 64;  ///< HOST_NAME_MAX
 
 enum class What : uint8_t {
   challenge = 1,
@@ -26,6 +27,8 @@ enum class What : uint8_t {
   release,  ///< the record of the rank's end has arrived, and its monitor may exit
   alone,    ///< from a node's first monitor: hpclaunch cannot be reached
   gone,     ///< from it too: the rank's monitor has ended without saying more
+  ask,      ///< for the stacks of one rank, or of all of the node
+  stacks,   ///< a piece of what hpclaunch-stacks has written of the rank
 };
 
 constexpr int kAllRanks = -1;
@@ -87,8 +90,10 @@ struct Ended {
   int32_t pid = 0;
   uint8_t by_signal = 0;  ///< `status` is a signal, 1 to 64; else an exit status, 0 to 255
   uint8_t status = 0;
-  uint8_t core = 0;  ///< with a core dump
-  uint8_t sent = 0;  ///< last signal that ends programs which was sent to the rank; 0: none
+  uint8_t core = 0;        ///< with a core dump
+  uint8_t sent = 0;        ///< last signal that ends programs which was sent to the rank; 0: none
+  uint32_t peak_kib = 0;   ///< the most memory that it, or a process it waited for, had
+  uint32_t oom_kills = 0;  ///< processes of its control group that the kernel killed for memory
 };
 
 struct Signal {
@@ -96,10 +101,26 @@ struct Signal {
   int32_t signal = 0;
 };
 
+struct Ask {
+  Head head = {sizeof(Ask), kVersion, What::ask};
+  uint32_t number = 0;    ///< for the answers
+  uint16_t ras_port = 0;  ///< of NCCL's RAS on the node; 0: it is not asked
+  uint8_t all_threads = 0;
+  uint8_t zero = 0;
+};
+
+struct Stacks {
+  Head head = {sizeof(Stacks), kVersion, What::stacks};  ///< and text behind it
+  uint32_t number = 0;                                   ///< of the Ask
+  uint8_t last = 0;                                      ///< nothing follows
+  uint8_t zero[3] = {};
+};
+
 /// `release`, `alone` and `gone` are a Head.
 constexpr Head release(int rank) { return {sizeof(Head), kVersion, What::release, 0, rank}; }
 
-constexpr unsigned kMostFrame = sizeof(Ended) + kMostLastBytes;
+constexpr unsigned kMostFrame =
+    (sizeof(Ended) > sizeof(Stacks) ? sizeof(Ended) : sizeof(Stacks)) + kMostLastBytes;
 
 /// The size that a frame of this kind must have; 0: there is none.
 constexpr unsigned size_of(What what) {
@@ -120,6 +141,10 @@ constexpr unsigned size_of(What what) {
       return sizeof(Ended);
     case What::signal:
       return sizeof(Signal);
+    case What::ask:
+      return sizeof(Ask);
+    case What::stacks:
+      return sizeof(Stacks);
     case What::release:
     case What::alone:
     case What::gone:
@@ -128,12 +153,13 @@ constexpr unsigned size_of(What what) {
   return 0;
 }
 
-/// Can a frame begin so? An `ended` may have more behind it.
+/// Can a frame begin so? An `ended` and a `stacks` may have more behind them.
 constexpr bool is_good(const Head& head) {
   const unsigned size = size_of(head.what);
   if (head.version != kVersion || size == 0) return false;
-  return head.what == What::ended ? head.size >= size && head.size <= kMostFrame
-                                  : head.size == size;
+  if (head.what == What::ended || head.what == What::stacks)
+    return head.size >= size && head.size <= size + kMostLastBytes;
+  return head.size == size;
 }
 
 /// SipHash-2-4 (Aumasson and Bernstein, 2012).

@@ -76,9 +76,18 @@ class Channel {
     send(*reinterpret_cast<const channel::Head*>(ended_));
   }
 
-  /// Does what can be done now. `deliver(SIGNAL)`: for the program of this rank.
-  template <class Deliver>
-  void turn(Deliver deliver) {
+  bool has_room() const { return queue_.has_room(); }
+  /// A piece of what hpclaunch asked for. False: there is no room now, and a later turn() makes some.
+  bool tell_stacks(channel::Stacks& piece) {
+    if (!on() || !queue_.has_room()) return !on();
+    piece.head.rank = place_->rank;
+    send(piece.head);
+    return true;
+  }
+
+  /// Does what can be done now. `program`: of this rank, with deliver(SIGNAL) and ask(channel::Ask).
+  template <class Program>
+  void turn(Program& program) {
     if (ms_left() == 0) next_address();
     epoll_event ready[16];
     const long count = on() ? call(SYS_epoll_pwait, events_, ready, 16, 0, nullptr, 0) : 0;
@@ -87,9 +96,9 @@ class Channel {
       if (which == kLocal && role_ == Role::hub)
         clients_.accept(local_, events_);
       else if (which == kLocal)
-        read_hub(deliver);
+        read_hub(program);
       else if (which == kServer)
-        read_server(deliver);
+        read_server(program);
       else
         clients_.read(static_cast<int>(which - Clients::kFirst), queue_);
     }
@@ -240,31 +249,43 @@ class Channel {
 
   // ---- hearing ----
 
-  template <class Deliver>
-  void obey(const channel::Head& head, int signal, Deliver deliver) {
+  template <class Program>
+  void obey(const char* at, Program& program) {
+    channel::Head head;
+    copy(&head, at, sizeof head);
+    if (head.rank != channel::kAllRanks && head.rank != place_->rank) return;
     if (head.what == What::release && head.rank == place_->rank) released_ = true;
-    if (head.what == What::signal && (head.rank == channel::kAllRanks || head.rank == place_->rank))
-      deliver(signal);
+    if (head.what == What::signal) {
+      channel::Signal signal;
+      copy(&signal, at, sizeof signal);
+      program.deliver(signal.signal);
+    }
+    if (head.what == What::ask) {
+      channel::Ask ask;
+      copy(&ask, at, sizeof ask);
+      program.ask(ask);
+    }
   }
 
-  template <class Deliver>
-  void read_hub(Deliver deliver) {
-    channel::Signal frame;
+  template <class Program>
+  void read_hub(Program& program) {
     for (;;) {
-      const long size = call(SYS_recvfrom, local_, &frame, sizeof frame, kNow, nullptr, nullptr);
+      const long size = call(SYS_recvfrom, local_, in_, sizeof in_, kNow, nullptr, nullptr);
       if (size == -EAGAIN) return;
       if (size <= 0) {
         drop(local_);
         waits_ = false;
         return join();
       }
-      if (frame.head.what == What::alone) return be_alone();
-      obey(frame.head, frame.signal, deliver);
+      channel::Head head;
+      copy(&head, in_, sizeof head);
+      if (head.what == What::alone) return be_alone();
+      if (channel::is_good(head) && size == static_cast<long>(head.size)) obey(in_, program);
     }
   }
 
-  template <class Deliver>
-  void read_server(Deliver deliver) {
+  template <class Program>
+  void read_server(Program& program) {
     int error = 0;
     unsigned length = sizeof error;
     call(SYS_getsockopt, server_, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -283,7 +304,7 @@ class Channel {
         copy(&head, in_ + used, sizeof head);
         if (!channel::is_good(head) || head.size > sizeof in_) return lose_server();
         if (received_ - used < static_cast<int>(head.size)) break;
-        if (!take(head, in_ + used, deliver)) return lose_server();
+        if (!take(head, in_ + used, program)) return lose_server();
       }
       received_ -= used;
       copy(in_, in_ + used, received_);
@@ -298,8 +319,8 @@ class Channel {
       next_address();
   }
 
-  template <class Deliver>
-  bool take(const channel::Head& head, const char* at, Deliver deliver) {
+  template <class Program>
+  bool take(const channel::Head& head, const char* at, Program& program) {
     if (head.what == What::challenge) {
       channel::Challenge challenge;
       copy(&challenge, at, sizeof challenge);
@@ -320,10 +341,10 @@ class Channel {
       keep_alive();
       return true;
     }
-    if (!open_ || (head.what != What::signal && head.what != What::release)) return false;
-    channel::Signal signal;
-    copy(&signal, at, static_cast<int>(head.size));
-    obey(head, signal.signal, deliver);
+    if (!open_ ||
+        (head.what != What::signal && head.what != What::release && head.what != What::ask))
+      return false;
+    obey(at, program);
     clients_.pass(head, at);
     return true;
   }

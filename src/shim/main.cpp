@@ -167,6 +167,11 @@ void find_place(char** environment, Plan& plan, Place& place) {
 
 constinit Channel line_to;  // hpclaunch
 
+struct Nobody {  // has no program
+  void deliver(int) {}
+  void ask(const channel::Ask&) {}
+} nobody;
+
 void tell_the_end(int status, Text why) {
   line_to.open(true);
   line_to.tell_begun(own_pid());
@@ -179,7 +184,7 @@ void tell_the_end(int status, Text why) {
     const timespec limit = {static_cast<long>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
     pollfd wanted = {line_to.fd(), POLLIN, 0};
     call(SYS_ppoll, &wanted, 1, ms < 0 ? nullptr : &limit, nullptr, 0);
-    line_to.turn([](int) {});
+    line_to.turn(nobody);
   }
 }
 

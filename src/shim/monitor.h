@@ -9,8 +9,10 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "asked.h"
 #include "channel.h"
 #include "examine.h"
+#include "memory_events.h"
 #include "tail.h"
 #include "tree.h"
 
@@ -73,6 +75,7 @@ class RankMonitor {
       tell_stop = nullptr;  // the monitor tells of our end
       call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
       if (call(SYS_getppid) != self) leave(kFailed);
+      call(SYS_prctl, PR_SET_PTRACER, self);  // Yama 1: what the monitor starts may read stacks
       for (int i = 0; i < 2; ++i)
         if (into[i] >= 0) call(SYS_dup3, into[i], i + 1, 0);
       set_mask(before);
@@ -83,6 +86,7 @@ class RankMonitor {
     channel_.open();
     keep_files();
     channel_.tell_begun(child_);
+    if (channel_.planned()) oom_before_ = oom_kills();
     if (log_error_ != 0) lose_log(log_error_, "open", log_path_.text());
     return false;
   }
@@ -114,26 +118,28 @@ class RankMonitor {
   void wait(long long ms) {
     const long long left = channel_.ms_left();
     if (left >= 0 && (ms < 0 || left < ms)) ms = left;
-    pollfd wanted[4] = {{from_[0], POLLIN, 0},
+    if (asked_.ready()) ms = 0;
+    pollfd wanted[5] = {{from_[0], POLLIN, 0},
                         {from_[1], POLLIN, 0},
                         {signals_, POLLIN, 0},
-                        {channel_.fd(), POLLIN, 0}};
+                        {channel_.fd(), POLLIN, 0},
+                        {asked_.fd(), POLLIN, 0}};
     const timespec limit = {static_cast<long>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
-    call(SYS_ppoll, wanted, 4, ms < 0 ? nullptr : &limit, nullptr, 0);
-    channel_.turn([&](int signal) { deliver(signal); });
+    call(SYS_ppoll, wanted, 5, ms < 0 ? nullptr : &limit, nullptr, 0);
+    channel_.turn(*this);
+    asked_.turn();
     keep_files();
   }
 
-  /// What hpclaunch sends.
+  friend class Channel;  // for what hpclaunch sends:
+  void ask(const channel::Ask& ask) {
+    if (alive_) asked_.begin(ask, child_, place_.rank == 0);
+  }
   void deliver(int signal) {
     if (!alive_) return;
     if (ends(signal) || signal == SIGKILL) sent_ = signal;
     signal_tree(child_, signal);
   }
-  static bool ends(int signal) {
-    return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
-  }
-
   [[noreturn]] void not_forked(int error) {
     Line line = rank_line(place_);
     line.add("cannot start the rank monitor (errno ").add(error).add(")");
@@ -188,7 +194,7 @@ class RankMonitor {
     if (from_[0] < 0 && later_ == nullptr) close(1);
     for (int first = kStderr + 1;;) {
       int next = -1;
-      const int own[] = {from_[0], from_[1], signals_, log_, times_};
+      const int own[] = {from_[0], from_[1], signals_, log_, times_, asked_.fd()};
       for (const int fd : own)
         if (fd >= first && (next < 0 || fd < next)) next = fd;
       close_from(first, next < 0 ? -1 : next - 1);
@@ -218,10 +224,12 @@ class RankMonitor {
     times_ = -1;
   }
 
-  bool ended(siginfo_t& end) const {
+  bool ended(siginfo_t& end) {
+    rusage used = {};
     for (const int which = later_ == nullptr ? P_PID : P_ALL;;) {  // orphans are ours then
       end.si_pid = 0;
-      const long result = call(SYS_waitid, which, child_, &end, WEXITED | WNOHANG, nullptr);
+      const long result = call(SYS_waitid, which, child_, &end, WEXITED | WNOHANG, &used);
+      if (result == 0 && end.si_pid == child_) peak_kib_ = used.ru_maxrss;
       if (result != 0 || end.si_pid == child_) return true;
       if (end.si_pid == 0) return false;
     }
@@ -295,6 +303,9 @@ class RankMonitor {
     told.status = static_cast<uint8_t>(end.si_status);
     told.core = end.si_code == CLD_DUMPED;
     told.sent = static_cast<uint8_t>(sent_);
+    told.peak_kib = static_cast<uint32_t>(peak_kib_);
+    if (const int kills = failed ? oom_kills() : 0; kills > oom_before_)
+      told.oom_kills = static_cast<uint32_t>(kills - oom_before_);
     channel_.tell_ended(told, failed ? tail_.text() : Text());
     while (channel_.on() && (!channel_.released() || channel_.is_needed())) {
       wait(-1);
@@ -369,6 +380,8 @@ class RankMonitor {
   int sent_ = 0;       // the last one that ends programs
   bool alive_ = true;  // the program: its number may be another one's afterwards
   int child_ = -1;
+  int oom_before_ = 0;
+  long peak_kib_ = 0;
   int from_[2] = {-1, -1};  // the program's stdout, where it has a log, and stderr
   int log_ = -1;
   int log_error_ = 0;
@@ -378,6 +391,7 @@ class RankMonitor {
   int signals_ = -1;
   bool only_own_ = false;  // descriptors are open
   Tail tail_;
+  Asked asked_{channel_};
 };
 
 }  // namespace hpclaunch::shim

@@ -23,4 +23,9 @@ inline void signal_tree(int program, int signal) {
   for (int i = 0; i < count; ++i) call(SYS_kill, queue[i], signal);
 }
 
+/// Ends programs that have no handler for it.
+constexpr bool ends(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
 }  // namespace hpclaunch::shim

@@ -472,6 +472,18 @@ class SystemCalls(unittest.TestCase):
         self.assertEqual((status, len(calls)), (127, 1), calls)
         self.assertTrue(calls[0].startswith("write(2, \"hpclaunch: rank 0 on "), calls)
 
+    @by_kernel
+    def test_the_monitor_may_be_read_through(self):
+        """Where Yama's ptrace_scope is 1: what the monitor starts may read the program, for one call of each rank."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "trace")
+            for stay, want in (":stay=exit", 1), ("", 0):
+                subprocess.run(["strace", "-f", "-qq", "-e", "trace=prctl", "-e", "signal=none", "-o", file, SHIM, "/bin/true"],
+                               env={"R": "0", "HPCLAUNCH_PLAN": wire(f":rank=R{stay}:layout=0*1:class=1")}, check=True)
+                with open(file, encoding="utf-8") as lines:
+                    calls = [line for line in lines if "PR_SET_PTRACER" in line]
+                self.assertEqual(len(calls), want, calls)
+
     def test_static(self):
         headers = subprocess.run(["readelf", "-lW", SHIM], stdout=subprocess.PIPE, check=True).stdout
         self.assertIn(b"LOAD", headers)
@@ -828,6 +840,8 @@ class Supervised(unittest.TestCase):
         self.assertEqual((status, err), (9, "err\n"))
         self.assertEqual((begun.host, begun.pid, end.pid), (HOST, int(out), int(out)))
         self.assertEqual((end.by_signal, end.status, end.core, end.sent, end.tail), (0, 9, 0, 0, b"err\n"))
+        self.assertTrue(100 < end.peak_kib < 1000000, end)
+        self.assertEqual(end.oom_kills, 0)
         self.assertEqual((self.server.nodes, self.server.rest()), ([0], []))
 
     def test_killed_by_a_signal(self):

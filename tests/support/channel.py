@@ -13,7 +13,7 @@ import struct
 import threading
 
 VERSION = 1
-CHALLENGE, HELLO, WELCOME, BEGUN, LOG, SIGNALLED, ENDED, SIGNAL, RELEASE, ALONE, GONE = range(1, 12)
+CHALLENGE, HELLO, WELCOME, BEGUN, LOG, SIGNALLED, ENDED, SIGNAL, RELEASE, ALONE, GONE, ASK, STACKS = range(1, 14)
 HEAD = struct.Struct("<IBBHi")
 MASK = (1 << 64) - 1
 
@@ -112,8 +112,8 @@ class Channel(Reader):
     def signalled(self, rank, number):
         self.socket.sendall(frame(SIGNALLED, rank, struct.pack("<i", number)))
 
-    def ended(self, rank, pid, exit=None, signal=None, core=False, sent=0, tail=b""):
-        body = struct.pack("<iBBBB", pid, signal is not None, signal if signal is not None else exit or 0, core, sent)
+    def ended(self, rank, pid, exit=None, signal=None, core=False, sent=0, tail=b"", peak_kib=0, oom_kills=0):
+        body = struct.pack("<iBBBBII", pid, signal is not None, signal if signal is not None else exit or 0, core, sent, peak_kib, oom_kills)
         self.socket.sendall(frame(ENDED, rank, body + tail))
 
     def close(self):
@@ -142,8 +142,10 @@ class Frame:
         elif what in (LOG, SIGNALLED):
             self.number = struct.unpack("<i", body)[0]
         elif what == ENDED:
-            self.pid, self.by_signal, self.status, self.core, self.sent = struct.unpack("<iBBBB", body[:8])
-            self.tail = body[8:]
+            self.pid, self.by_signal, self.status, self.core, self.sent, self.peak_kib, self.oom_kills = struct.unpack("<iBBBBII", body[:16])
+            self.tail = body[16:]
+        elif what == STACKS:
+            self.number, self.last, self.text = struct.unpack("<I", body[:4])[0], body[4] != 0, body[8:]
 
     def __repr__(self):
         return repr({name: value[-80:] if name == "tail" else value for name, value in vars(self).items() if name != "connection"})
@@ -236,6 +238,10 @@ class Server:
 
     def send(self, what, rank, number=None):
         self.send_raw(frame(what, rank, b"" if number is None else struct.pack("<i", number)), rank)
+
+    def ask(self, number, all_threads=False, ras_port=0):
+        """All ranks for their stacks."""
+        self.send_raw(frame(ASK, self.ALL, struct.pack("<IHBB", number, ras_port, all_threads, 0)))
 
     def send_raw(self, data, rank=ALL):
         for connection in self.welcomed if rank == self.ALL else [self.of_rank[rank]]:

@@ -6,6 +6,7 @@ layout from STANDIN_LAYOUT ("host:ranks host:ranks"), starts the program, and te
     STANDIN_SUPPORT      the folder of channel.py
 """
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -69,7 +70,8 @@ def main():
     status = program.wait()
     if hpclaunch and str(rank) not in os.environ.get("STANDIN_MUTE", "").split(","):
         how = dict(exit=status) if status >= 0 else dict(signal=-status)
-        hpclaunch.ended(rank, program.pid, sent=sent[-1] if sent else 0, tail=tail if status else b"", **how)
+        hpclaunch.ended(rank, program.pid, sent=sent[-1] if sent else 0, tail=tail if status else b"",
+                        peak_kib=resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, **how)
         released.wait()
     os._exit(status if status >= 0 else 128 - status)
 
