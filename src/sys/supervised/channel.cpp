@@ -3,11 +3,8 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +14,7 @@
 
 #include "hpclaunch/events.h"
 #include "sys/start.h"
+#include "sys/supervised/listening.h"
 
 namespace hpclaunch::sys::supervised {
 namespace {
@@ -26,6 +24,7 @@ using channel::What;
 constexpr long kHelloLimit = 10'000;         // ms for a stranger to prove that it has the key
 constexpr std::size_t kMostUnsent = 65'536;  // bytes; a peer that reads nothing is dropped
 constexpr long kMostPids = 1L << 22;         // PID_MAX_LIMIT
+constexpr uint32_t kMostKills = 1U << 30;
 constexpr int kMostSignals = 64;
 
 template <class T>
@@ -58,73 +57,6 @@ std::string packed(const std::string& address) {
   return inet_pton(AF_INET6, address.c_str(), bytes) == 1 ? hex(bytes, 16) : std::string();
 }
 
-// Listens on `address`, or on all where it is "". The descriptor; -1 with errno.
-int listen_on(const std::string& address, int port) {
-  const bool six = address.empty() || address.find(':') != std::string::npos;
-  const int fd = socket(six ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0 && address.empty()) return listen_on("0.0.0.0", port);
-  const int off = 0;
-  sockaddr_in6 large{};
-  sockaddr_in small{};
-  large.sin6_family = AF_INET6;
-  small.sin_family = AF_INET;
-  large.sin6_port = small.sin_port = htons(static_cast<uint16_t>(port));
-  if (address.empty()) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (!address.empty()) {
-    if (six)
-      inet_pton(AF_INET6, address.c_str(), &large.sin6_addr);
-    else
-      inet_pton(AF_INET, address.c_str(), &small.sin_addr);
-  }
-  const auto* at =
-      six ? reinterpret_cast<const sockaddr*>(&large) : reinterpret_cast<const sockaddr*>(&small);
-  if (fd >= 0 && bind(fd, at, six ? sizeof large : sizeof small) == 0 && listen(fd, SOMAXCONN) == 0)
-    return fd;
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return -1;
-}
-
-int port_of(int fd) {
-  sockaddr_in6 at{};  // the port stands at the same place in both
-  socklen_t size = sizeof at;
-  getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size);
-  return ntohs(at.sin6_port);
-}
-
-// The kernel probes a connection after half of the time in which it must not be silent, and gives up at its end; data
-// that is not acknowledged counts as well.
-void keep_alive(int fd, int seconds) {
-  constexpr int kProbes = 3;
-  const int interval = std::max(1, seconds / (2 * kProbes));
-  const int idle = std::max(1, seconds - kProbes * interval);
-  const std::array<std::array<int, 3>, 6> options = {
-      {{SOL_SOCKET, SO_KEEPALIVE, 1},
-       {IPPROTO_TCP, TCP_KEEPIDLE, idle},
-       {IPPROTO_TCP, TCP_KEEPINTVL, interval},
-       {IPPROTO_TCP, TCP_KEEPCNT, kProbes},
-       {IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000},
-       {IPPROTO_TCP, TCP_NODELAY, 1}}};
-  for (const auto& [level, name, value] : options)
-    setsockopt(fd, level, name, &value, sizeof value);
-}
-
-Status allow_files(int nodes) {
-  constexpr rlim_t kOthers = 64;
-  const rlim_t needed = static_cast<rlim_t>(nodes) + kOthers;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed + kMostStrangers)
-    return Done{};
-  limit.rlim_cur = std::min(limit.rlim_max, needed + kMostStrangers);
-  setrlimit(RLIMIT_NOFILE, &limit);
-  if (limit.rlim_cur >= needed) return Done{};
-  return Error{
-      ErrorKind::system,
-      fmt::format("{} nodes need {} open files, {} are allowed", nodes, needed, limit.rlim_cur),
-      "raise the hard limit (ulimit -Hn)"};
-}
-
 }  // namespace
 
 Channel::~Channel() {
@@ -144,7 +76,7 @@ Status Channel::open(const ChannelPlace& place, int ranks, int nodes, int lost_s
   of_rank_.assign(static_cast<std::size_t>(ranks), -1);
   ended_.assign(static_cast<std::size_t>(ranks), false);
   released_.assign(static_cast<std::size_t>(ranks), false);
-  if (const Status files = allow_files(nodes); !files) return files.error();
+  if (const Status files = allow_files(nodes, kMostStrangers); !files) return files.error();
   std::string addresses;
   for (const std::string& one : place.addresses)
     if (const std::string text = packed(one); !text.empty()) addresses += "." + text;
@@ -312,8 +244,17 @@ bool Channel::take(int fd, Peer& peer, const channel::Head& head, std::string_vi
       (ended.by_signal == 1 ? event.end.signal : event.end.exit_status) = ended.status;
       event.end.core = ended.core != 0;
       event.end.sent = ended.sent;
+      event.end.peak_kib = ended.peak_kib;
+      event.end.oom_kills = static_cast<int>(std::min(ended.oom_kills, kMostKills));
       event.text = frame.substr(sizeof ended);
       ended_[head.rank] = true;
+      break;
+    }
+    case What::stacks: {
+      const auto piece = as<channel::Stacks>(frame);
+      event.number = static_cast<int>(piece.number);
+      event.last = piece.last != 0;
+      event.text = frame.substr(sizeof piece);
       break;
     }
     default:
@@ -381,8 +322,20 @@ void Channel::send_signal(int signal, int rank) {
     if (const int fd = of_rank_[rank]; fd >= 0) send(fd, peers_.at(fd), bytes_of(frame));
     return;
   }
+  send_to_all(bytes_of(frame));
+}
+
+void Channel::ask(int number, bool all_threads, int ras_port) {
+  channel::Ask frame;
+  frame.number = static_cast<uint32_t>(number);
+  frame.ras_port = static_cast<uint16_t>(ras_port);
+  frame.all_threads = all_threads;
+  send_to_all(bytes_of(frame));
+}
+
+void Channel::send_to_all(std::string_view bytes) {
   for (auto& [fd, peer] : peers_)
-    if (peer.known) send(fd, peer, bytes_of(frame));
+    if (peer.known) send(fd, peer, bytes);
 }
 
 void Channel::release(int rank) {

@@ -17,9 +17,11 @@ namespace hpclaunch::sys::supervised {
 /// What a monitor has told, or its silence.
 struct Event {
   channel::What what = channel::What::begun;
-  RankExit end;      ///< `rank`, `pid`; of an end all, with `seconds` as UNIX time here
-  std::string text;  ///< of a begun rank its host; of an ended one its last output
-  int number = 0;    ///< errno of a log, or a signal
+  RankExit end;  ///< `rank`, `pid`; of an end all, with `seconds` as UNIX time here
+  std::string
+      text;        ///< of a begun rank its host; of an ended one its last output; of stacks a piece
+  int number = 0;  ///< errno of a log, a signal, or of the question
+  bool last = false;  ///< the piece
   bool gone =
       false;  ///< the connection of a rank that has not ended has: `end.rank`, `end.seconds`
 };
@@ -50,7 +52,8 @@ class Channel {
   bool more() const { return more_; }
   void send_signal(int signal, int rank);  ///< rank: or channel::kAllRanks
   void release(int rank);
-  void flush();  ///< sends what these two have left; turn() does as well
+  void ask(int number, bool all_threads, int ras_port);  ///< all ranks for their stacks
+  void flush();  ///< sends what these have left; turn() does as well
 
  private:
   struct Peer {
@@ -68,6 +71,7 @@ class Channel {
             std::vector<Event>& to);
   bool greet(int fd, Peer& peer, std::string_view frame);
   void send(int fd, Peer& peer, std::string_view bytes);
+  void send_to_all(std::string_view bytes);
   bool flush(int fd, Peer& peer);
   void drop(int fd, std::vector<Event>& to);
   void lose(int rank, std::vector<Event>& to);
