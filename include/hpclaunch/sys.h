@@ -12,6 +12,7 @@
 #include "hpclaunch/plan.h"
 #include "hpclaunch/rank_report.h"
 #include "hpclaunch/result.h"
+#include "hpclaunch/traceback.h"
 
 namespace hpclaunch::sys {
 
@@ -145,6 +146,9 @@ std::string affinity();
 /// Resource limits of this process as a RankReport has them.
 std::map<std::string, std::string> limits();
 
+/// Processes of our control group that the kernel has killed for lack of memory so far; 0 where that cannot be read.
+int oom_kills();
+
 /// How a command that was listened to ended.
 struct Ended {
   int status = 0;          ///< as a shell has it: 128+n for signal n
@@ -176,6 +180,8 @@ struct RankExit {
   bool core = false;    ///< with a core dump
   int sent = 0;         ///< by the launcher before that, of the signals that end programs; 0: none
   double seconds = 0;   ///< after the start of the job
+  long peak_kib = 0;    ///< the most memory that it, or a process it waited for, had; 0: unknown
+  int oom_kills = 0;    ///< processes of its control group that the kernel killed for memory
 
   bool failed() const { return signal != 0 || exit_status != 0; }
   int status() const { return signal != 0 ? 128 + signal : exit_status; }
@@ -187,6 +193,8 @@ struct RankFailure : RankExit {
   int node = 0;  ///< index in Hosts::names
   std::string host;
   std::vector<std::string> last_lines;
+  Traceback traceback;  ///< in them
+  std::string log;      ///< its file of --log-dir; "" for none
 };
 
 /// Ranks of one node whose end was not reported.
@@ -217,7 +225,44 @@ struct Ending {
   /// The user's first one that ends programs; SIGPIPE: the reader of our output has exited; 0: none.
   int interrupted_by = 0;
   bool time_limit = false;  ///< that was the batch system at the end of the job's time
+  bool stalled = false;     ///< --on-stall has ended it
+  std::string stall = {};   ///< the last one that was seen, JSON: what all ranks did, and who hangs
 };
+
+/// Of one rank, as hpclaunch-stacks has read it: docs/reference/stacks.md.
+struct RankStacks {
+  std::string host = {};
+  std::string text = {};     ///< "" where there is none
+  std::string missing = {};  ///< and why: "it has ended"
+};
+
+/// What to do after a look at all ranks (--stall).
+struct StallStep {
+  std::string say = {};     ///< whole lines for stderr
+  bool end = false;         ///< the job
+  int rank = -1;            ///< whose fault the stall is; -1: nobody's
+  std::string record = {};  ///< for the report of the job: JSON
+  long next_ms = 0;         ///< until the next look, where nothing is written meanwhile
+};
+
+/// Looks at ranks that are silent.
+struct StallWatch {
+  long first_ms = 0;  ///< of silence
+  /// `quiet_ms`: since any rank has written
+  std::function<StallStep(const std::vector<RankStacks>& ranks, long quiet_ms)> look;
+};
+
+/// How ranks are asked what they do.
+struct Asking {
+  std::string reader =
+      {};  ///< the program hpclaunch-stacks on this machine, for ranks of the local launcher
+  int ras_port = 0;  ///< where NCCL answers on each node (NCCL_RAS_ADDR); 0: nowhere
+  std::optional<StallWatch> watch = {};
+};
+
+/// Asks the `hpclaunch run` with this process ID, which is this user's and on this machine. Within five seconds.
+/// Errors: `not_found`: none listens; `system`: it has ended meanwhile.
+Result<std::vector<RankStacks>> ask_stacks(int pid, bool all_threads);
 
 /// Starts the ranks of a one-node plan on this machine and stays until they, and everything that they
 /// started, have ended; docs/reference/local-launcher.md. The status is the first failed rank's, 128+n for signal
@@ -225,7 +270,8 @@ struct Ending {
 /// `env` is the environment of every rank (HPCLAUNCH_PLAN in it), `shim` an absolute path.
 /// Takes over SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT, and holds them until the exit.
 /// Errors: `program_not_found` and `not_executable` for the shim, `system`; nothing runs then.
-Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim);
+Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim,
+                         const Asking& asking);
 
 /// `directory`, or where a launch has logged there before a new one below it, for the logs of ranks that other
 /// processes open. Both are created, and rank 0's file. Errors: `system` with the path.
@@ -246,6 +292,7 @@ struct ChannelPlace {
 /// Supervision::termination says how it stops and forwards signals. Signals as run_local.
 /// Errors: `program_not_found`, `not_executable`, `system` when the launcher cannot be started.
 Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& argv,
-                              const EnvSnapshot& env, const ChannelPlace& place);
+                              const EnvSnapshot& env, const ChannelPlace& place,
+                              const Asking& asking);
 
 }  // namespace hpclaunch::sys
