@@ -207,6 +207,11 @@ void add(const Supervision& supervision, Json& out) {
            {"lost_seconds", output.lost_seconds.value_or(kLostSeconds)},
            {"end_seconds", output.end_seconds ? Json(*output.end_seconds) : Json(nullptr)},
            {"report", text_or_null(output.report)}};
+  if (output.stall_seconds) {
+    out["output"]["stall_seconds"] =
+        *output.stall_seconds == kLearned ? Json("auto") : Json(*output.stall_seconds);
+    out["output"]["on_stall"] = text_or_null(output.on_stall);
+  }
   out["supervise"] = supervision.supervise;
   if (sent.signal != 0)
     out["time_limit_signal"] =
