@@ -46,7 +46,7 @@ int launch(const Args& args, Session& session) {
   if (!signal) return report(session, signal.error());
   plan.supervision.time_limit_signal = *signal;
   plan.launch.command.assign(args.words.begin() + 1, args.words.end());
-  const Result<sys::Ending> ending = sys::run_local(plan, session.env, args.words.front());
+  const Result<sys::Ending> ending = sys::run_local(plan, session.env, args.words.front(), {});
   return ending ? ending->status : report(session, ending.error());
 }
 

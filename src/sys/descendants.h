@@ -4,7 +4,10 @@
 // A child that has not been reaped keeps its pid, so a signal to it cannot hit another process. Only such
 // children are signalled, each with its process group. A process whose parent ended becomes our child,
 // because we are a subreaper, and gets its signal in the next round.
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace hpclaunch::sys {
 
@@ -21,16 +24,17 @@ bool no_children();
 /// (they hang in the kernel, where KILL does not reach them).
 bool end_descendants(double limit_seconds);
 
-/// Reaps what has ended, `pid` or, with 0, any child, and calls `use` with the siginfo_t of each. True
-/// when no such child is left.
+/// Reaps what has ended, `pid` or, with 0, any child, and calls `use` with the siginfo_t of each and the most memory that
+/// it had, in KiB. True when no such child is left.
 template <class Use>
 bool reap_ended(pid_t pid, Use use) {
   siginfo_t info{};
-  int result = 0;
-  while ((result = waitid(pid == 0 ? P_ALL : P_PID, static_cast<id_t>(pid), &info,
-                          WEXITED | WNOHANG)) == 0 &&
+  rusage used{};
+  long result = 0;
+  while ((result = syscall(SYS_waitid, pid == 0 ? P_ALL : P_PID, pid, &info, WEXITED | WNOHANG,
+                           &used)) == 0 &&
          info.si_pid != 0) {
-    use(info);
+    use(info, used.ru_maxrss);
     info = {};
   }
   return result != 0;  // ECHILD, the only error that this call can have

@@ -67,6 +67,29 @@ std::string affinity() {
       .to_list();
 }
 
+int oom_kills() {
+  const auto text_of = [](const std::string& path) {
+    Result<std::string> text = read_file(path);
+    return text ? *std::move(text) : std::string();
+  };
+  const std::string groups = text_of("/proc/self/cgroup");
+  std::string path;
+  for (const std::string_view line : split(groups, '\n')) {
+    const std::vector<std::string_view> parts = split(line, ':');
+    if (parts.size() < 3) continue;
+    if (parts[1] == "memory")  // version 1
+      path = fmt::format("/sys/fs/cgroup/memory{}/memory.oom_control", parts[2]);
+    else if (parts[0] == "0" && path.empty())
+      path = fmt::format("/sys/fs/cgroup{}/memory.events", parts[2]);
+  }
+  const std::string counts = text_of(path);
+  constexpr std::string_view kName = "oom_kill ";
+  for (const std::string_view line : split(counts, '\n'))
+    if (line.starts_with(kName))
+      return static_cast<int>(parse_natural(line.substr(kName.size())).value_or(0));
+  return 0;
+}
+
 std::map<std::string, std::string> limits() {
   const struct {
     const char* name;

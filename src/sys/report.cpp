@@ -11,6 +11,7 @@
 #include "hpclaunch/events.h"
 #include "hpclaunch/rank_report.h"
 #include "hpclaunch/text.h"
+#include "hpclaunch/traceback.h"
 
 namespace hpclaunch::sys {
 namespace {
@@ -19,12 +20,6 @@ std::string cause(const RankExit& end) {
   if (end.signal == 0) return fmt::format("exit status {}", end.exit_status);
   return fmt::format("{} (signal {}{})", signal_name(end.signal), end.signal,
                      end.core ? ", core dumped" : "");
-}
-
-// Python prints the frames after this line; the first two are of its faulthandler.
-bool begins_traceback(std::string_view line) {
-  return line.find("Fatal Python error") != line.npos ||
-         line.find("Traceback (most recent call last)") != line.npos;
 }
 
 constexpr std::size_t kNodesNamed = 8;  // in the text; the record has them all
@@ -65,16 +60,15 @@ std::vector<std::string> Tail::lines(std::size_t count) const {
   while (!rest.empty() && std::strchr("\r\n \t", rest.back()) != nullptr) rest.remove_suffix(1);
   std::vector<std::string> found;
   if (rest.empty()) return found;
-  std::size_t from = std::string::npos;
-  bool linked = false;  // the next traceback explains the one before it
+  const Traceback traceback = read_traceback(rest);
   for (std::string_view line : split(rest, '\n')) {
     while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     line.remove_prefix(line.rfind('\r') + 1);  // npos + 1 is 0
-    if (line.find("above exception") != std::string_view::npos) linked = true;
-    if (begins_traceback(line) && !std::exchange(linked, false)) from = found.size();
     found.emplace_back(line);
   }
-  from = std::min(from, found.size() - std::min(found.size(), count));
+  if (traceback.found()) found.resize(traceback.end);
+  std::size_t from = found.size() - std::min(found.size(), count);
+  if (traceback.found()) from = std::min(from, traceback.begin);
   found.erase(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(from));
   if (std::ssize(found) <= kMostLines) return found;
   found[kMostLines / 2] = "...";

@@ -23,6 +23,14 @@ std::string range(int begin, int end) {
   return end - begin == 1 ? fmt::format("{}", begin) : fmt::format("{}-{}", begin, end - 1);
 }
 
+std::string end_text(const JobFacts& facts) {
+  if (!facts.by_batch) return forwarded_text(facts.ended_by);
+  if (facts.time_limit) return "the time limit of the job was reached";
+  return fmt::format("the batch system ended the job: cancelled{} preempted{}",
+                     facts.knows_limit ? " or" : ",",
+                     facts.knows_limit ? "" : ", or at its time limit");
+}
+
 }  // namespace
 
 Verdict::Verdict(const Plan& plan) : plan_(plan), ranks_(plan.world_size()) {
@@ -107,7 +115,7 @@ const RankExit* Verdict::first_failure(const JobFacts& facts) const {
   const auto itself = [&](const RankExit& end) { return by_itself(end, facts); };
   const RankExit* first = earliest(itself);
   if (first == nullptr && facts.user_ends()) return nullptr;
-  if (first == nullptr && gone_.empty() && !facts.timed_out)
+  if (first == nullptr && gone_.empty() && !facts.timed_out && !facts.stalled)
     return earliest([](const RankExit& end) { return end.signal == 0; });
   const RankExit* crash =
       earliest([&](const RankExit& end) { return itself(end) && is_crash(end); });
@@ -154,17 +162,19 @@ std::vector<SilentRanks> Verdict::fell_silent(const JobFacts& facts) const {
   return nodes;
 }
 
-RankFailure Verdict::failure(const RankExit& end, double started) const {
+RankFailure Verdict::failure(const RankExit& end, const JobFacts& facts) const {
   RankFailure first;
   static_cast<RankExit&>(first) = end;
-  first.seconds = std::max(0.0, end.seconds - started);
+  first.seconds = std::max(0.0, end.seconds - facts.started);
   first.node = node_of(end.rank);
   first.local_rank = end.rank - first_ranks_[first.node];
   first.host = host_of(end.rank);
+  if (!facts.logs.empty()) first.log = log_path(facts.logs, end.rank, ranks_);
   if (const auto tail = tails_.find(end.rank); tail != tails_.end()) {
     Tail lines;
     lines.add(tail->second);
     first.last_lines = lines.lines(kTailLines);
+    first.traceback = read_traceback(lines.bytes());
   }
   return first;
 }
@@ -230,7 +240,7 @@ std::string Verdict::failed_ranks(const Ending& ending, const JobFacts& facts) c
     forwarded = facts.forwarded;
   const bool by_us = facts.stopped_at != 0 || facts.launcher_stuck;
   return failure_report(ending, ranks_, forwarded, by_us ? "hpclaunch" : "the launcher",
-                        facts.logs.empty() ? "" : log_path(facts.logs, ending.first->rank, ranks_));
+                        ending.first->log);
 }
 
 std::string Verdict::silent_ranks(const Ending& ending, const RankExit& launcher,
@@ -261,18 +271,6 @@ std::string Verdict::silent_ranks(const Ending& ending, const RankExit& launcher
   return text;
 }
 
-namespace {
-
-std::string end_text(const JobFacts& facts) {
-  if (!facts.by_batch) return forwarded_text(facts.ended_by);
-  if (facts.time_limit) return "the time limit of the job was reached";
-  return fmt::format("the batch system ended the job: cancelled{} preempted{}",
-                     facts.knows_limit ? " or" : ",",
-                     facts.knows_limit ? "" : ", or at its time limit");
-}
-
-}  // namespace
-
 std::string Verdict::user_end(const JobFacts& facts) const {
   const long killed = std::ranges::count_if(ends_, [&](const std::optional<RankExit>& end) {
     return end && end->signal == SIGKILL && end->sent == SIGKILL;
@@ -299,11 +297,17 @@ std::string Verdict::causes(const Ending& ending, const RankExit& launcher,
     text +=
         fmt::format("hpclaunch: ended {} that stayed after the others had ended (--end-timeout)\n",
                     counted(ending.ended, "rank"));
+  if (facts.stalled)
+    text += fmt::format(
+        "hpclaunch: ended {} that stood still{} (--on-stall)\n", counted(ending.ended, "rank"),
+        facts.stalled_rank < 0 ? ""
+                               : fmt::format(", as a fault of rank {} on {}", facts.stalled_rank,
+                                             host_of(facts.stalled_rank)));
   if (ending.first)
     text += failed_ranks(ending, facts);
   else if (facts.user_ends() && (ending.status != 0 || facts.by_batch))
     text += user_end(facts);
-  else if (ending.ended > 0 && !facts.timed_out)
+  else if (ending.ended > 0 && !facts.timed_out && !facts.stalled)
     text += fmt::format("hpclaunch: {}stopped {}{}\n", facts.stopped_at != 0 ? "" : "the launcher ",
                         counted(ending.ended, "rank"),
                         ending.lost.empty() ? "; no rank failed before" : "");
@@ -343,10 +347,12 @@ Summary Verdict::summary(const RankExit& launcher, const JobFacts& facts) const 
   ending.passed_on = facts.forwarded;
   ending.interrupted_by = facts.ended_by;
   ending.time_limit = facts.by_batch && facts.time_limit;
+  ending.stalled = facts.stalled;
+  ending.stall = facts.stall;
   (launcher.signal != 0 ? ending.launcher_signal : ending.launcher_exit) =
       launcher.signal != 0 ? launcher.signal : launcher.exit_status;
   const RankExit* first = first_failure(facts);
-  if (first != nullptr) ending.first = failure(*first, facts.started);
+  if (first != nullptr) ending.first = failure(*first, facts);
   for (const std::optional<RankExit>& end : ends_) {
     if (!end) continue;
     const bool stopped = &*end != first && !by_itself(*end, facts);
@@ -370,7 +376,7 @@ int Verdict::status(const Ending& ending, const RankExit& launcher, const JobFac
   if (facts.start_seconds > 0) return kNotStartedStatus;
   if (!ending.lost.empty()) return kSilenceStatus;
   if (ending.first) return ending.first->status();
-  if (facts.timed_out) return kTimedOutStatus;
+  if (facts.timed_out || facts.stalled) return kTimedOutStatus;
   if (facts.launcher_stuck && ending.ok == ranks_) return 0;
   const auto heard = [](const SilentRanks& node) { return node.connected; };
   const bool well =

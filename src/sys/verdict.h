@@ -25,6 +25,9 @@ struct JobFacts {
   bool launcher_stuck = false;  ///< we had to stop it, because it did not exit
   bool killed_at_once = false;  ///< at the second Ctrl-C
   bool timed_out = false;  ///< some ranks stayed too long after others had ended (--end-timeout)
+  bool stalled = false;    ///< --on-stall has ended the job, as a fault of
+  int stalled_rank = -1;   ///< this rank; -1: of nobody
+  std::string stall = {};  ///< StallStep::record of the last one
   long start_seconds = 0;  ///< the limit within which no node started; 0: none such
   bool all_can_connect = false;  ///< a rank that has not connected has not run
   std::string where = {};  ///< we listen: "10.0.0.1 port 4711"; "": ranks are our own children
@@ -61,7 +64,10 @@ class Verdict {
   void gone(int rank, double at);
 
   std::string host_of(int rank) const;  ///< as the rank has it, else the planned one
+  bool has_begun(int rank) const { return begun_[rank]; }
+  bool is_gone(int rank) const { return gone_.contains(rank); }
   bool has_ended(int rank) const { return ends_[rank].has_value(); }
+  int ranks() const { return ranks_; }
   int failures() const { return failures_; }
   int ok() const { return ended_ - failures_; }
   bool all_ended() const { return ended_ == ranks_; }
@@ -85,7 +91,7 @@ class Verdict {
   int node_of(int rank) const;
   template <class Counts>
   std::vector<SilentRanks> by_node(Counts counts) const;
-  RankFailure failure(const RankExit& end, double started) const;
+  RankFailure failure(const RankExit& end, const JobFacts& facts) const;
   int status(const Ending& ending, const RankExit& launcher, const JobFacts& facts) const;
   std::string user_end(const JobFacts& facts) const;
   std::string failed_ranks(const Ending& ending, const JobFacts& facts) const;

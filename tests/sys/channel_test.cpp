@@ -305,13 +305,21 @@ TEST_CASE("what monitors tell", "[supervised][channel]") {
   hpclaunch::channel::Ended crash = ended(2, SIGSEGV, true);
   crash.core = 1;
   crash.sent = SIGTERM;
+  crash.peak_kib = 4096;
+  crash.oom_kills = 0xffffffff;  // of a monitor that nobody can trust
   client.send(with(crash, "last\nwords"));
   client.tell(ended(3, 255));
   for (const std::string& expected :
        {std::string("2 begun 102 on n2.site"), "3 begun 103 on " + std::string(kHostBytes, 'h'),
         std::string("3 log 28"), std::string("2 signalled 15"),
-        std::string("2 ended 139 sent 15 core: last\nwords"), std::string("3 ended 255")})
-    CHECK(shown(server.next()) == expected);
+        std::string("2 ended 139 sent 15 core: last\nwords"), std::string("3 ended 255")}) {
+    const Event event = server.next();
+    CHECK(shown(event) == expected);
+    if (event.end.signal == SIGSEGV) {
+      CHECK(event.end.peak_kib == 4096);
+      CHECK(event.end.oom_kills > 0);
+    }
+  }
   const double now = hpclaunch::sys::wall_clock();
   client.tell(begun(2));
   CHECK(server.next().end.seconds >= now - 1);  // this machine's clock, not the node's

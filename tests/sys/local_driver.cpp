@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   entries.push_back("HPCLAUNCH_PLAN=" + wire(static_cast<int>(ranks)));
-  const auto status = hpclaunch::sys::run_local(plan, hpclaunch::EnvSnapshot(entries), shim);
+  const auto status = hpclaunch::sys::run_local(plan, hpclaunch::EnvSnapshot(entries), shim, {});
   hpclaunch::test::pause_at(fifo);
   if (status) return status->status;
   std::fprintf(stderr, "%s: %s\n", name(status.error().kind), status.error().message.c_str());

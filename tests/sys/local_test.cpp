@@ -297,6 +297,13 @@ TEST_CASE("a Python traceback is shown from its first line on", "[local][report]
   CHECK(lines.back() == "RuntimeError");
   CHECK(shown(start + frames(1) + "E\n").size() == 3);
   CHECK(shown(before + start + frames(1) + "E\n").size() == 10);
+  // Of torchrun's agent nothing; a destructor ends no program.
+  const std::string agent =
+      start + frames(40) +
+      "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \nx\n";
+  CHECK(shown(start + frames(20) + "E\n\n" + agent).size() == 23);
+  CHECK(shown(start + frames(20) + "E\nException ignored in: <f>\n" + start + frames(2) + "F\n")
+            .front() == "Traceback (most recent call last):");
 }
 
 TEST_CASE("the report", "[local][report]") {
@@ -343,6 +350,12 @@ TEST_CASE("the supervisor's last message comes back, and a cut one is noticed", 
   first.seconds = 1.5;
   first.host = "n1";
   first.last_lines = {"a", std::string("b:\0c", 4), ""};
+  first.peak_kib = 1 << 20;
+  first.oom_kills = 2;
+  first.log = "logs/rank-3.log";
+  first.traceback.raised = {"E", "\xff", "f.py", 3, "f"};
+  first.traceback.cause.type = "KeyError";
+  first.traceback.fatal = false;
   const auto outcome = decode(encode(ended));
   REQUIRE(outcome);
   REQUIRE(*outcome);
@@ -360,6 +373,12 @@ TEST_CASE("the supervisor's last message comes back, and a cut one is noticed", 
   CHECK(ending.first->seconds == 1.5);
   CHECK(ending.first->host == "n1");
   CHECK(ending.first->last_lines == first.last_lines);
+  CHECK(ending.first->peak_kib == 1 << 20);
+  CHECK(ending.first->oom_kills == 2);
+  CHECK(ending.first->log == first.log);
+  CHECK(ending.first->traceback.raised == first.traceback.raised);
+  CHECK(ending.first->traceback.cause == first.traceback.cause);
+  CHECK_FALSE(ending.first->traceback.fatal);
   const std::string message =
       encode(hpclaunch::Error{hpclaunch::ErrorKind::not_found, "no shim", "install it"});
   const auto error = decode(message);

@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   const auto ending =
-      hpclaunch::sys::run_supervised(plan, launcher, hpclaunch::EnvSnapshot(entries), place);
+      hpclaunch::sys::run_supervised(plan, launcher, hpclaunch::EnvSnapshot(entries), place, {});
   hpclaunch::test::pause_at(fifo);
   if (!ending) {
     std::fprintf(stderr, "error: %s\n", ending.error().message.c_str());

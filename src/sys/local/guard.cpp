@@ -16,13 +16,16 @@
 
 namespace hpclaunch {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Error, kind, message, hint)
-}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Raised, type, message, file, line, function)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Traceback, raised, cause, fatal, begin, end)
+}  // namespace hpclaunch
 
 namespace hpclaunch::sys {
 // What the local launcher knows of a failure, and of a job.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFailure, rank, local_rank, pid, exit_status, signal, core,
-                                   seconds, host, last_lines)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ending, status, ok, failed, ended, passed_on, interrupted_by)
+                                   seconds, peak_kib, oom_kills, host, last_lines, traceback, log)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ending, status, ok, failed, ended, passed_on, interrupted_by,
+                                   stalled, stall)
 }  // namespace hpclaunch::sys
 
 namespace hpclaunch::sys::local {

@@ -39,6 +39,8 @@ struct Job {
   Logs logs = {};
   rlimit files{};            ///< RLIMIT_NOFILE as the user has it
   bool ignore_pipe = false;  ///< SIGPIPE was ignored when we started
+  const Asking& asking;
+  int pid = 0;  ///< of the process that the user started
 };
 
 /// Starts the ranks and stays until everything that they started has ended. Runs in a process of

@@ -22,7 +22,14 @@ Supervisor::Supervisor(const Job& job, int control)
       lines_(job.plan.world_size(), job.plan.supervision.output.label, screen_.one_target()),
       ranks_(static_cast<std::size_t>(job.plan.world_size())),
       logs_(job.logs.files),
-      verdict_(job.plan) {
+      verdict_(job.plan),
+      readers_(job.asking.reader,
+               [this](int number, int rank, std::string_view piece, bool last) {
+                 watching_.questions().hear(number, rank, piece, last);
+               }),
+      watching_(verdict_, job.asking, job.pid, [this](int number, bool all_threads) {
+        readers_.ask(number, all_threads, by_pid_, job_.asking.ras_port);
+      }) {
   facts_.logs = job.logs.directory;
 }
 
@@ -90,6 +97,7 @@ Status Supervisor::start_rank(int rank, const Start& common, char* stack_top) {
   const pid_t pid = start_beside(state.start, stack_top);
   if (pid < 0) return exec_error(job_.argv[0], -pid);
   by_pid_[pid] = rank;
+  verdict_.begun(rank, std::string(job_.plan.hosts.names[0]));
   kill_with_us(pid);
   return Done{};
 }
@@ -149,6 +157,7 @@ void Supervisor::read_pipe(int rank, Stream stream) {
   }
   const std::string_view bytes(buffer.data(), static_cast<std::size_t>(size));
   state.tail.add(bytes);
+  watching_.output();
   write_log(rank, bytes);
   lines_.feed(rank, stream, bytes, clock_ms(), pieces_);
 }

@@ -99,8 +99,9 @@ Status raise_file_limit(int ranks, bool logs, rlimit& before) {
   return Done{};
 }
 
-Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string& shim) {
-  Job job{plan};
+Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string& shim,
+                     const Asking& asking) {
+  Job job{.plan = plan, .asking = asking, .pid = getpid()};
   job.ignore_pipe = is_ignored(SIGPIPE);
   job.argv = plan.launch.command;
   job.argv.insert(job.argv.begin(), shim);
@@ -186,9 +187,10 @@ Result<std::string> claim_log_directory(const std::string& directory, int ranks)
   return logs->directory;
 }
 
-Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim) {
+Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::string& shim,
+                         const Asking& asking) {
   fill_standard_files();
-  Result<Job> job = make_job(plan, env, shim);
+  Result<Job> job = make_job(plan, env, shim, asking);
   if (!job) return job.error();
   const KeepExitStatuses statuses;
   Result<Ending> result = launch(*job);

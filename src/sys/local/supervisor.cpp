@@ -22,12 +22,14 @@ constexpr int kBySignal = 128;
 }  // namespace
 
 Result<Ending> Supervisor::run() {
+  oom_before_ = oom_kills();
   while (!reported_ || screen_.pending()) {
     wait_for_events();
     take_control();
     reap();
     read_ranks();
     lines_.flush(clock_ms(), pieces_);
+    look();
     advance();
     if (phase_ == Phase::draining && open_pipes_ == 0 && !reported_) report();
     write_screen();
@@ -44,6 +46,10 @@ void Supervisor::wait_for_events() {
   wait.on(children_.fd());
   wait.on(reading ? pipes_ : -1);
   wait.on(screen_.fd(), POLLOUT);
+  if (phase_ == Phase::running) {
+    wait.on(readers_.fd());
+    watching_.wait_for(wait);
+  }
   wait.until(lines_.next_flush());
   wait.until(settle_until_);
   wait.until(kill_at_);
@@ -103,12 +109,14 @@ void Supervisor::ended_by(int signal) {
 void Supervisor::reap() {
   children_.discard();
   const double now = wall_clock();
-  childless_ = reap_ended(0, [&](const siginfo_t& info) {
+  childless_ = reap_ended(0, [&](const siginfo_t& info, long peak_kib) {
     const auto found = by_pid_.find(info.si_pid);
     if (found == by_pid_.end()) return;
     RankExit end = exit_of(info);
     end.rank = found->second;
     end.seconds = now;
+    end.peak_kib = peak_kib;
+    if (end.failed()) end.oom_kills = std::max(0, oom_kills() - oom_before_);
     if (phase_ == Phase::stopping || phase_ == Phase::killed)
       end.sent = phase_ == Phase::killed && end.signal == SIGKILL ? SIGKILL : SIGTERM;
     by_pid_.erase(found);  // reaped: another process may get the number
@@ -124,6 +132,7 @@ void Supervisor::reap() {
 void Supervisor::note(const RankExit& end) {
   if (const int error = ranks_[end.rank].start.error; error == 0) {
     verdict_.ended(end, "");
+    watching_.questions().lose(end.rank);
   } else {
     if (!not_started_) not_started_ = exec_error(job_.argv[0], error);
     if (phase_ < Phase::killed) kill_ranks();
@@ -160,6 +169,13 @@ void Supervisor::send_time_limit_signal() {
   time_limit_signal_sent_ = true;
   facts_.forwarded = job_.plan.supervision.time_limit_signal.signal;
   signal_ranks(job_.plan.supervision.time_limit_signal.signal);
+}
+
+void Supervisor::look() {
+  if (phase_ != Phase::running) return;
+  readers_.turn();
+  if (const std::string text = watching_.turn(facts_); !text.empty()) say(text);
+  if (facts_.stalled && facts_.stopped_at == 0) stop_ranks();
 }
 
 void Supervisor::advance() {

@@ -20,10 +20,12 @@
 #include "hpclaunch/events.h"
 #include "sys/local/job.h"
 #include "sys/local/lines.h"
+#include "sys/local/readers.h"
 #include "sys/report.h"
 #include "sys/screen.h"
 #include "sys/start.h"
 #include "sys/verdict.h"
+#include "sys/watching.h"
 
 namespace hpclaunch::sys::local {
 
@@ -66,6 +68,7 @@ class Supervisor {
   void write_log(int rank, std::string_view bytes);
   void write_screen();
   void advance();
+  void look();
   void signal_ranks(int signal);
   void stop_ranks();
   void kill_ranks();
@@ -92,6 +95,7 @@ class Supervisor {
   long settle_until_ = kNever;
   long kill_at_ = kNever;
   int open_pipes_ = 0;
+  int oom_before_ = 0;
   bool childless_ = false;
   bool int_seen_ = false;
   bool log_failed_ = false;
@@ -101,6 +105,8 @@ class Supervisor {
   bool clean_ = true;
   Verdict verdict_;
   JobFacts facts_;
+  Readers readers_;
+  Watching watching_;
   Ending ending_;
   std::optional<Error> not_started_;
 };

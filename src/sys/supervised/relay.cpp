@@ -7,9 +7,9 @@
 
 namespace hpclaunch::sys::supervised {
 
-Status Relay::open(bool one_target) {
+Status Relay::open(bool one_target, bool always) {
   for (const int which : {0, 1}) {
-    if (!can_be_full(which == 0 ? STDOUT_FILENO : STDERR_FILENO)) continue;
+    if (!always && !can_be_full(which == 0 ? STDOUT_FILENO : STDERR_FILENO)) continue;
     joined_ = which == 1 && one_target && relays_output_;
     if (joined_) continue;
     if (!pipes_[which].open()) return system_error("cannot create a pipe");

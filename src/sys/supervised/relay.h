@@ -1,5 +1,6 @@
 #pragma once
-// The launcher's stdout and stderr, where ours are files: launchers lose what they cannot write, and return 0.
+// The launcher's stdout and stderr, where ours are files: launchers lose what they cannot write, and return 0. And where
+// somebody wants to know whether ranks write.
 #include <utility>
 
 #include "hpclaunch/events.h"
@@ -11,7 +12,8 @@ namespace hpclaunch::sys::supervised {
 class Relay {
  public:
   /// `one_target`: both of ours are the same, so that one pipe keeps the order.
-  Status open(bool one_target);
+  /// `always`: also where ours are never full
+  Status open(bool one_target, bool always);
   int output() const;  ///< of the launcher, ours where nothing is relayed
   int errors() const;
   void started();  ///< the launcher has its ends

@@ -10,10 +10,8 @@
 
 #include <algorithm>
 #include <csignal>
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,12 +22,13 @@
 #include "sys/descendants.h"
 #include "sys/report.h"
 #include "sys/screen.h"
-#include "sys/start.h"
 #include "sys/supervised/channel.h"
+#include "sys/supervised/launcher_process.h"
 #include "sys/supervised/rank_signals.h"
 #include "sys/supervised/relay.h"
 #include "sys/supervised/waiting.h"
 #include "sys/verdict.h"
+#include "sys/watching.h"
 
 namespace hpclaunch::sys {
 namespace {
@@ -43,16 +42,22 @@ enum class Phase {
   reported,
 };
 
-constexpr long kRejoin =
-    1000;  // ms in which another monitor of a node may take the place of one that was killed
+constexpr long kRejoin = 1000;    // ms for another monitor of a node to take a killed one's place
 constexpr long kKillWait = 2000;  // for ranks to end that got KILL
 constexpr double kEarly = 10;     // seconds before its end in which a job reaches its time limit
 
 class Supervisor {
  public:
   /// `signals`: those that are forwarded, and CHLD.
-  Supervisor(const Plan& plan, const ChannelPlace& place, Signals& signals)
-      : plan_(plan), place_(place), signals_(signals), verdict_(plan) {}
+  Supervisor(const Plan& plan, const ChannelPlace& place, const Asking& asking, Signals& signals)
+      : plan_(plan),
+        place_(place),
+        asking_(asking),
+        signals_(signals),
+        verdict_(plan),
+        watching_(verdict_, asking, getpid(), [&](int number, bool all_threads) {
+          channel_.ask(number, all_threads, asking_.ras_port);
+        }) {}
 
   Result<Ending> run(const std::vector<std::string>& argv, const EnvSnapshot& env) {
     if (const Status started = start(argv, env); !started) return started.error();
@@ -64,7 +69,13 @@ class Supervisor {
       take_signals();
       hear();
       reap();
-      while (!screen_.full() && relay_.read(phase_ == Phase::draining, pieces_)) write_screen();
+      look();
+      // Not more in one turn, however fast the launcher writes: signals and ends have theirs.
+      for (int i = 0; i < 4 && !screen_.full() && relay_.read(phase_ == Phase::draining, pieces_);
+           ++i) {
+        watching_.output();
+        write_screen();
+      }
       advance();
       write_screen();
     }
@@ -75,9 +86,8 @@ class Supervisor {
   }
 
  private:
-  // The launcher gets the limit of open files that we had.
   void open_channel() {
-    getrlimit(RLIMIT_NOFILE, &files_);
+    launcher_.keep_limits();
     const int silence = plan_.supervision.output.lost_seconds.value_or(kLostSeconds);
     const Status opened = channel_.open(place_, plan_.world_size(), plan_.nodes(), silence);
     if (opened) return;
@@ -86,27 +96,19 @@ class Supervisor {
   }
 
   Status start(const std::vector<std::string>& argv, const EnvSnapshot& env) {
-    if (const Status opened = relay_.open(screen_.one_target()); !opened) return opened.error();
+    if (const Status opened = relay_.open(screen_.one_target(), asking_.watch.has_value()); !opened)
+      return opened.error();
     open_channel();
     facts_.started = wall_clock();
     facts_.logs = plan_.supervision.output.log_dir;
-    program_ = argv.front();
     const EnvSnapshot changed = env.with(
         {{kChannel, channel_.fd() < 0 ? std::nullopt : std::optional(channel_.variable())}});
-    const Result<pid_t> pid =
-        start_program(argv, &changed.entries(),
-                      {.output = relay_.output(),
-                       .errors = relay_.errors(),
-                       .group = shares_group_ ? Start::Group::inherited : Start::Group::own,
-                       .when_we_die = plan_.supervision.termination.on_parent_death,
-                       .files = &files_});
-    if (!pid) return pid.error();
-    launcher_ = *pid;
+    if (const Status begun = launcher_.start(argv, changed, relay_); !begun) return begun.error();
     relay_.started();
     if (channel_.fd() < 0) return Done{};
     facts_.where = channel_.where();
     facts_.all_can_connect = plan_.hosts.first_is_here && plan_.launch.image.empty();
-    waiting_.start(program_, facts_.where);
+    waiting_.start(launcher_.program(), facts_.where);
     return Done{};
   }
 
@@ -118,6 +120,7 @@ class Supervisor {
     wait.on(channel_.fd());
     if (!screen_.full()) relay_.wait_for(wait);
     wait.on(screen_.fd(), POLLOUT);
+    if (phase_ == Phase::running) watching_.wait_for(wait);
     for (const long time :
          {settle_until_, end_at_, rejoin_by_, to_ranks_.deadline(), channel_.deadline()})
       wait.until(time);
@@ -133,19 +136,15 @@ class Supervisor {
       if (static_cast<int>(seen->ssi_signo) != SIGCHLD) forward(*seen);
   }
 
-  void signal_launcher(int signal) {
-    if (launcher_exit_ || signal == 0) return;  // reaped: another process may have the number
-    kill(launcher_, signal);
-  }
-
   void forward(const signalfd_siginfo& seen) {
     const auto signal = static_cast<int>(seen.ssi_signo);
-    const bool has_it = seen.ssi_code == SI_KERNEL && shares_group_;  // the launcher, of a terminal
+    const bool has_it =
+        seen.ssi_code == SI_KERNEL && launcher_.shares_group();  // the launcher, of a terminal
     if (signal == SIGTSTP) {
-      if (!has_it) signal_launcher(SIGTSTP);
+      if (!has_it) launcher_.signal(SIGTSTP);
       raise(SIGSTOP);
     }
-    if (signal == SIGTSTP || signal == SIGCONT) return signal_launcher(SIGCONT);
+    if (signal == SIGTSTP || signal == SIGCONT) return launcher_.signal(SIGCONT);
     const bool ends = ends_programs(signal);
     if (phase_ != Phase::running) {
       if (ends && phase_ == Phase::cleanup) end_at_ = clock_ms();
@@ -168,7 +167,7 @@ class Supervisor {
     } else {
       to_ranks_.send(signal);
     }
-    if (verdict_.started_nodes() == 0 && ends && !has_it) signal_launcher(signal);
+    if (verdict_.started_nodes() == 0 && ends && !has_it) launcher_.signal(signal);
     if (ends && end_at_ == kNever)
       end_at_ = clock_ms() + grace_of(plan_, verdict_.started_nodes() > 0);
   }
@@ -182,26 +181,26 @@ class Supervisor {
 
   // Where its stdout is ours, a launcher ends by SIGPIPE or in a way of its own, and its ranks without records.
   void find_lost_reader() {
-    if (relay_.has_output() || launcher_exit_->status() == 0 || !has_no_reader(STDOUT_FILENO))
+    if (relay_.has_output() || launcher_.end()->status() == 0 || !has_no_reader(STDOUT_FILENO))
       return;
-    if (verdict_.started_nodes() > 0 || launcher_exit_->signal == SIGPIPE) ended_by(SIGPIPE);
+    if (verdict_.started_nodes() > 0 || launcher_.end()->signal == SIGPIPE) ended_by(SIGPIPE);
   }
-
-  // ---- events ----
 
   // Reaps orphans as well, which have become our children.
   void reap() {
-    childless_ = reap_ended(reaper_.alone() ? 0 : launcher_, [&](const siginfo_t& info) {
-      if (info.si_pid != launcher_) return;
-      launcher_exit_ = exit_of(info);
-      facts_.launcher_at = wall_clock();
-    });
+    childless_ =
+        reap_ended(reaper_.alone() ? 0 : launcher_.pid(), [&](const siginfo_t& info, long) {
+          if (info.si_pid != launcher_.pid()) return;
+          launcher_.ended(exit_of(info));
+          facts_.launcher_at = wall_clock();
+        });
   }
 
   void take(const Event& event) {
     const int rank = event.end.rank;
     if (event.gone) {
       verdict_.gone(rank, event.end.seconds);
+      watching_.questions().lose(rank);
     } else if (event.what == channel::What::begun) {
       verdict_.begun(rank, event.text);
       to_ranks_.begun(rank);
@@ -209,8 +208,11 @@ class Supervisor {
       lose_log(rank, event.number);
     } else if (event.what == channel::What::signalled) {
       to_ranks_.has_got(event.number, rank);
+    } else if (event.what == channel::What::stacks) {
+      watching_.questions().hear(event.number, rank, event.text, event.last);
     } else {
       verdict_.ended(event.end, event.text);
+      watching_.questions().lose(rank);
       if (!event.end.failed() || released_) channel_.release(rank);  // else when others had time
     }
   }
@@ -239,11 +241,15 @@ class Supervisor {
     say(lost_log(log_path(logs, rank, plan_.world_size()), error, verdict_.host_of(rank)));
   }
 
-  // ---- time ----
+  void look() {
+    if (phase_ != Phase::running) return;
+    say(watching_.turn(facts_));
+    if (facts_.stalled && facts_.stopped_at == 0) stop_ranks();
+  }
 
   void advance() {
     const long now = clock_ms();
-    if (phase_ == Phase::running && launcher_exit_) {
+    if (phase_ == Phase::running && launcher_.end()) {
       phase_ = Phase::cleanup;
       settle_until_ = rejoin_by_ = kNever;
       to_ranks_.keep();
@@ -314,13 +320,9 @@ class Supervisor {
       return;
     }
     release_all();
-    const std::vector<TerminationPolicy::Step>& steps = plan_.supervision.termination.steps;
     if (!facts_.user_ends()) facts_.launcher_stuck = true;
-    const TerminationPolicy::Step& step = steps[std::min(steps_, steps.size() - 1)];
-    ++steps_;
-    signal_launcher(step.signal);
-    signal_launcher(SIGCONT);  // a stopped one would not get it
-    end_at_ = now + (lost_seen_ ? std::min(step.wait_ms, kKillWait) : step.wait_ms);
+    const long wait = launcher_.next_step();
+    end_at_ = now + (lost_seen_ ? std::min(wait, kKillWait) : wait);
   }
 
   void stop_ranks() {
@@ -332,7 +334,7 @@ class Supervisor {
   void finish() {
     hear();
     find_lost_reader();
-    Summary summary = verdict_.summary(*launcher_exit_, facts_);
+    Summary summary = verdict_.summary(*launcher_.end(), facts_);
     ending_ = std::move(summary.ending);
     say(summary.report);
     phase_ = Phase::reported;
@@ -355,28 +357,24 @@ class Supervisor {
 
   const Plan& plan_;
   const ChannelPlace& place_;
+  const Asking& asking_;
   Signals& signals_;
-  // In our process group a terminal's signals reach it without us; in one of its own it could not read from there.
-  const bool shares_group_ = isatty(STDIN_FILENO) != 0;
   const Subreaper reaper_;  // every child of this process belongs to this job, where it is alone
   Relay relay_;
-  rlimit files_{};  // as it was before
-  pid_t launcher_ = 0;
-  std::string program_;  // of the launcher
+  LauncherProcess launcher_{plan_.supervision.termination};
   Channel channel_;
   Verdict verdict_;
   RankSignals to_ranks_{channel_, verdict_, plan_.world_size()};
   Waiting waiting_{plan_, verdict_};
+  Watching watching_;
   Screen screen_;
   Pieces pieces_;
   JobFacts facts_;
   Phase phase_ = Phase::running;
-  std::optional<RankExit> launcher_exit_;
   Ending ending_;
   long settle_until_ = kNever;
   long rejoin_by_ = kNever;  // then what is gone is lost
   long end_at_ = kNever;     // until then the launcher may exit by itself
-  std::size_t steps_ = 0;    // of TerminationPolicy::steps that were taken
   bool failure_seen_ = false, lost_seen_ = false, over_seen_ = false;
   bool int_seen_ = false, log_failure_seen_ = false;
   bool killed_ = false, released_ = false;
@@ -386,13 +384,14 @@ class Supervisor {
 }  // namespace
 
 Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& argv,
-                              const EnvSnapshot& env, const ChannelPlace& place) {
+                              const EnvSnapshot& env, const ChannelPlace& place,
+                              const Asking& asking) {
   fill_standard_files();
   const KeepExitStatuses statuses;
   sigset_t set = hold(kForwarded);
   sigaddset(&set, SIGCHLD);
   Signals signals(set);
-  Result<Ending> ending = Supervisor(plan, place, signals).run(argv, env);
+  Result<Ending> ending = Supervisor(plan, place, asking, signals).run(argv, env);
   signals.discard();  // for a job that is over: must not end what follows
   return ending;
 }
