@@ -191,6 +191,18 @@ void fields(GpuModels& row, auto&& field) {
 }
 template <>
 std::span<const GpuModels> rows<GpuModels>();
+
+/// The product name of an accelerator, by its place in pci.ids: "10de:2330".
+struct PciModel {
+  std::string_view id, name;
+};
+void fields(PciModel& row, auto&& field) {
+  field("id", row.id, Field::unique);
+  field("name", row.name, Field::required);
+}
+template <>
+std::span<const PciModel> rows<PciModel>();
+
 /// Whose GPUs a request names: "nvidia" for "gpu:b200:4", "nvidia_a100-sxm4-40gb"; "" where it names no model.
 std::string_view gpu_vendor(std::string_view request);
 
@@ -311,5 +323,51 @@ void fields(Submission& row, auto&& field) {
 }
 template <>
 std::span<const Submission> rows<Submission>();
+
+/// What a thread waits for: by a function of Python (the first ones, in data), or by the kernel.
+enum class Wait {
+  none,
+  collective,  ///< from here on for other ranks
+  barrier,
+  send,
+  receive,
+  rendezvous,
+  device,  ///< a GPU, and with it maybe for other ranks
+  lock,    ///< from here on not
+  queue,   ///< what another thread or process puts in
+  sleep,
+  file,
+  child,     ///< the end of a process
+  agent,     ///< the end of the processes that are the program
+  serve,     ///< a request from outside
+  terminal,  ///< a person; also stopped by a debugger
+  socket,    ///< from here on by the kernel alone: data of a socket or pipe
+  connect,
+  stopped,
+  disk,  ///< of a disk or a driver, state D
+  dead,  ///< ended, and nobody has asked
+  running,
+  asleep,  ///< for something unknown
+};
+
+/// Functions of Python libraries in which a thread waits.
+struct KnownWait {
+  std::string_view
+      file;  ///< end of its path: "torch/distributed/distributed_c10d.py"; a name alone: of Python's own library
+  Words functions;  ///< without class; "all_gather*"
+  Wait kind = Wait::none;
+  bool blocked = false;  ///< it computes, too: a wait only while its thread does not run
+};
+void fields(KnownWait& row, auto&& field) {
+  constexpr std::string_view kKinds[] = {
+      "none",  "collective", "barrier", "send",  "receive", "rendezvous", "device",  "lock",
+      "queue", "sleep",      "file",    "child", "agent",   "serve",      "terminal"};
+  field("file", row.file, Field::required);
+  field("functions", row.functions, Field::required);
+  field("kind", row.kind, kKinds, Field::required);
+  field("blocked", row.blocked);
+}
+template <>
+std::span<const KnownWait> rows<KnownWait>();
 
 }  // namespace hpclaunch
