@@ -168,7 +168,13 @@ struct OutputOptions {
   std::optional<int> lost_seconds =
       {};  ///< a node that is silent for so long is lost; nullopt: kLostSeconds
   std::optional<int> end_seconds = {};  ///< for the other ranks, once one has ended with 0
+  /// Without a movement of any rank, after which somebody looks who hangs; kLearned; nullopt: nobody looks.
+  std::optional<int> stall_seconds = {};
+  std::string on_stall = {};  ///< what then comes after the report: "" nothing, "end", "restart"
 };
+
+/// --stall auto: the run itself shows how long it is silent.
+inline constexpr int kLearned = 0;
 
 /// A signal to every rank before the allocation ends.
 struct TimeLimitSignal {

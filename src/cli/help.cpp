@@ -58,8 +58,17 @@ bool is_other(const OptionInfo& option) {
   return option.rare || (option.shared && std::ranges::count(kFirst, option.names.back()) == 0);
 }
 
-// A family has one entry: "--stage, --stage-..." for --stage, --stage-from, --stage-to.
+// A family has one entry: "--stage, --stage-..." for --stage, --stage-from, --stage-to; "--[no-]supervise" for two.
 void add_other(std::vector<std::string>& others, const std::string& name) {
+  constexpr std::string_view kNo = "--no-";
+  if (name.starts_with(kNo)) {
+    const std::string rest = name.substr(kNo.size());
+    const auto yes = std::ranges::find(others, "--" + rest);
+    if (yes != others.end()) {
+      *yes = "--[no-]" + rest;
+      return;
+    }
+  }
   const auto is_head = [&](const std::string& one) { return name.starts_with(one + "-"); };
   const auto head = std::ranges::find_if(others, is_head);
   if (head == others.end())
@@ -94,7 +103,7 @@ std::string help_text(const CommandTree& command, bool brief, const Style& style
     text += paragraph("  also ", joined(others, ", "), narrow);
     complete = false;
   }
-  if (!complete) text += fmt::format("\nAll options: hpclaunch {} --help\n", command.name);
+  if (!complete) text += fmt::format("All options: hpclaunch {} --help\n", command.name);
   for (const std::string_view line : split(command.footer, '\n'))
     if (!line.empty())
       text += (std::exchange(complete, true) ? "\n" : "") + paragraph("", line, narrow);

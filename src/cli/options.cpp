@@ -103,6 +103,10 @@ void declare_launch(Parser& parser, Request& request) {
                 "A node that is silent for so long is lost (30)");
   parser.number("--end-timeout", request.output.end_seconds, "SECONDS", 1, kMostSeconds,
                 "End ranks that stay so long after one has ended with 0");
+  parser.number_or("--stall", "auto", kLearned, request.output.stall_seconds, "SECONDS",
+                   kMostSeconds, "Say who hangs when no rank moves for so long; auto: learn it");
+  parser.choice("--on-stall", request.output.on_stall, "WHAT", {"end", "restart"},
+                "And then end the job, or start it again");
   parser.yes_no("--supervise", "--no-supervise", request.supervise,
                 "Monitor the job: first failure, exact status, fail fast",
                 "Replace hpclaunch with the launcher (exec)");

@@ -87,6 +87,10 @@ class Parser {
   void flag(const std::string& spec, bool& value, const std::string& help);
   void number(const std::string& spec, std::optional<int>& value, const std::string& value_name,
               int low, int high, const std::string& help);
+  /// 1 to `high`, or `word`, which stands for `meaning`.
+  void number_or(const std::string& spec, const std::string& word, int meaning,
+                 std::optional<int>& value, const std::string& value_name, int high,
+                 const std::string& help);
   /// "4" is `most` alone; "2:4" both.
   void range(const std::string& spec, std::optional<int>& least, std::optional<int>& most,
              const std::string& value_name, int high, const std::string& help);

@@ -45,4 +45,26 @@ void Parser::range(const std::string& spec, std::optional<int>& least, std::opti
   });
 }
 
+void Parser::number_or(const std::string& spec, const std::string& word, int meaning,
+                       std::optional<int>& value, const std::string& value_name, int high,
+                       const std::string& help) {
+  describe(spec, value_name, help, [spec, word, meaning, &value, high](CLI::App& app) {
+    const auto read = [word, meaning, high](const std::string& text) -> std::optional<int> {
+      if (text == word) return meaning;
+      const std::optional<Numbers> number = numbers_of(text, high);
+      return number && !number->first ? number->second : std::nullopt;
+    };
+    const auto check = [spec, word, read, high](const std::string& text) {
+      return read(text) ? std::string()
+                        : fmt::format("{} must be {} or an integer from 1 to {}, not \"{}\"", spec,
+                                      word, high, text);
+    };
+    return app
+        .add_option_function<std::string>(
+            spec, [&value, read](const std::string& text) { value = read(text); })
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+        ->check(CLI::Validator(check, ""));
+  });
+}
+
 }  // namespace hpclaunch::cli

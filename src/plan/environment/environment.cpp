@@ -189,6 +189,9 @@ Result<Settled> decide_environment(const PlanInput& input, const Facts& facts, c
   if (supervision.mps) environment.make_dirs.push_back(add_mps(input, settings));
   if (input.request->profile_start)
     environment.make_dirs.push_back(add_start_profile(input, settings));
+  if (input.request->output.stall_seconds)
+    if (std::string folder = add_stall(input, slots, settings); !folder.empty())
+      environment.make_dirs.push_back(std::move(folder));
   environment.settings = std::move(settings).finish();
   // The launcher may set its own again for each rank.
   for (const Setting& setting : environment.settings)

@@ -74,6 +74,10 @@ std::string add_mps(const PlanInput& input, EnvSettings& settings);
 /// What --profile-start needs on every rank, after all rules; its directory.
 std::string add_start_profile(const PlanInput& input, EnvSettings& settings);
 
+/// What --stall asks of PyTorch and NCCL, RCCL or XCCL, where devices of theirs are used and nobody has chosen; the
+/// directory for dumps and pipes, "" without them.
+std::string add_stall(const PlanInput& input, const Slots& slots, EnvSettings& settings);
+
 /// Adds the facts of placed ranks: min_cores, cores_divide.
 void add_placed_facts(const PlanInput& input, int nodes, const Placement& placement, Facts& facts);
 

@@ -16,6 +16,7 @@ std::string needed_by(const PlanInput& input, bool mps) {
   if (input.stages) return "--stage";
   if (input.request->max_restarts.value_or(0) > 0) return "--max-restarts";
   if (input.request->profile_start) return "--profile-start";
+  if (input.request->output.stall_seconds) return "--stall";
   if (mps) return "--mps";
   return input.request->output.report.empty() ? "" : "--report";
 }
@@ -47,6 +48,13 @@ Setting supervise_choice(const PlanInput& input, const std::string& needed) {
 Result<Made<Supervision>> decide_supervision(const PlanInput& input, bool mps) {
   const bool local = input.launcher.built_in;
   const std::string needed = needed_by(input, mps);
+  const std::string& on_stall = input.request->output.on_stall;
+  if (!on_stall.empty() && !input.request->output.stall_seconds)
+    return request_error(fmt::format("--on-stall {} needs --stall", on_stall),
+                         fmt::format("--stall auto --on-stall {}", on_stall));
+  if (on_stall == "restart" && input.request->max_restarts.value_or(0) == 0)
+    return request_error("--on-stall restart is of no use without restarts",
+                         "--on-stall restart --max-restarts 1");
   if (input.request->supervise == false && (local || !needed.empty()))
     return cannot_leave(input, needed);
   Made<Supervision> made{{.verify = input.request->verify,
