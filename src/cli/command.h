@@ -114,8 +114,10 @@ Runner declare_profile(Parser& parser);
 Runner declare_completion(Parser& parser);
 Runner declare_complete(Parser& parser);
 Runner declare_launch_local(Parser& parser);
+Runner declare_stacks(Parser& parser);
 Runner declare_verify(Parser& parser);
 Runner declare_doctor(Parser& parser);
+Runner declare_report(Parser& parser);
 Runner declare_man(Parser& parser);
 
 }  // namespace hpclaunch::cli

@@ -37,11 +37,15 @@ constexpr std::array kCommands = {
             declare_verify},
     Command{"doctor", "examine this machine and environment before a job", kProgram, kReport, false,
             declare_doctor},
+    Command{"stacks", "show what the ranks of a running job do, and who hangs", "[OPTIONS] [JOB]",
+            kReport, false, declare_stacks},
     Command{"lint", "find mistakes in batch scripts and environments", "[OPTIONS] FILE...", kReport,
             false, declare_lint},
     Command{"topo", "show the topology of this node", "[OPTIONS]", kReport, false, declare_topo},
     Command{"profile", "list, show, validate, test and create site profiles",
             "ACTION [OPTIONS] [NAME|FILE...]", kReport, false, declare_profile},
+    Command{"report", "show how a job went", "[OPTIONS] [FILE|JOB]", kReport, false,
+            declare_report},
     Command{"completion", "print shell completions", "bash|zsh|fish", kReport, false,
             declare_completion},
     Command{"launch-local", "start ranks on this machine", "[OPTIONS] -- SHIM PROGRAM [ARG...]",
@@ -127,6 +131,7 @@ int run_command(const Command& command, std::vector<std::string> words, Session&
 int run_words(const std::vector<std::string>& words) {
   Session session;
   session.env = sys::environment();
+  session.words = words;
   session.columns = columns_of(session.env, STDOUT_FILENO);
   session.err_columns = columns_of(session.env, STDERR_FILENO);
   session.style = style_of(session.env, session.columns);

@@ -11,26 +11,17 @@ namespace hpclaunch::job {
 
 namespace {
 
-// "train.py:41" of the last frame in a traceback of Python, which may have a prefix: 'File "train.py", line 41, in f'.
-std::string place_of(const std::vector<std::string>& last_lines) {
-  std::string place;
-  for (const std::string_view line : last_lines) {
-    constexpr std::string_view kFile = "File \"", kLine = "\", line ";
-    const std::size_t file = line.find(kFile);
-    if (file == line.npos) continue;
-    const std::string_view rest = line.substr(file + kFile.size());
-    const std::size_t end = rest.find(kLine);
-    if (end == rest.npos) continue;
-    const std::string_view number = rest.substr(end + kLine.size());
-    place = fmt::format("{}:{}", rest.substr(0, end),
-                        number.substr(0, number.find_first_not_of("0123456789")));
-  }
-  return place;
+// "train.py:41 in step, RuntimeError"; "" where nothing is known.
+std::string place_of(const sys::RankFailure& failure) {
+  const Raised& raised = failure.traceback.raised;
+  const std::string place = raised.place();
+  return place.empty() ? raised.type : fmt::format("{}, {}", place, raised.type);
 }
 
 }  // namespace
 
 std::string failure_text(const sys::Ending& ending) {
+  if (ending.stalled) return "a stall";
   if (!ending.lost.empty())
     return fmt::format("{} {}",
                        ending.lost[0].whole_node ? "lost node" : "no exit status from ranks on",
@@ -59,18 +50,17 @@ std::string replacement_text(const Plan& before, const Plan& next, int node) {
 
 bool can_restart(const sys::Ending& ending) {
   if (ending.interrupted_by != 0 || sys::ends_programs(ending.passed_on)) return false;
-  return ending.first || !ending.lost.empty();
+  return ending.first || !ending.lost.empty() || ending.stalled;
 }
 
 std::string same_fault(const std::vector<Attempt>& attempts) {
   const sys::Ending& now = attempts.back().ending;
   if (!now.first) return "";
   const sys::RankFailure& two = *now.first;
-  const std::string place = place_of(two.last_lines);
+  const std::string place = place_of(two);
   const auto same = [&](const Attempt& attempt) {
     const std::optional<sys::RankFailure>& one = attempt.ending.first;
-    return one && one->rank == two.rank && one->status() == two.status() &&
-           place_of(one->last_lines) == place;
+    return one && one->rank == two.rank && one->status() == two.status() && place_of(*one) == place;
   };
   if (std::none_of(attempts.begin(), attempts.end() - 1, same)) return "";
   return fmt::format(

@@ -35,9 +35,11 @@ void stop_mps(const Prepared& prepared, const StageLines& lines) {
 Result<sys::Ending> start_ranks(const Prepared& prepared) {
   const EnvSnapshot& env = prepared.env;
   const bool built_in = prepared.launcher.launcher->traits.built_in;
+  const sys::Asking asking = asking_of(prepared);
   // No copy of the plan: each page of it would be copied once more after the fork.
   if (built_in && prepared.container.engine == nullptr && !prepared.plan.supervision.mps)
-    return sys::run_local(prepared.plan, launch_environment(prepared.plan, env), prepared.shim);
+    return sys::run_local(prepared.plan, launch_environment(prepared.plan, env), prepared.shim,
+                          asking);
   Plan plan = prepared.plan;
   Argv line = prepared.argv;
   if (plan.supervision.mps) {
@@ -51,7 +53,7 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
   }
   if (built_in) {
     const Entered entered = enter(prepared.container, prepared.shim, plan);
-    return sys::run_local(entered.plan, launch_environment(plan, env), entered.first);
+    return sys::run_local(entered.plan, launch_environment(plan, env), entered.first, asking);
   }
   if (std::string& logs = plan.supervision.output.log_dir;
       !logs.empty()) {  // not where those of earlier launches are
@@ -66,7 +68,7 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
   }
   const EnvSnapshot changed = launch_environment(plan, env);
   if (plan.supervision.supervise)
-    return sys::run_supervised(plan, line, changed, channel_place(plan, changed));
+    return sys::run_supervised(plan, line, changed, channel_place(plan, changed), asking);
   std::vector<int> keep;
   for (const int lock : {prepared.port_lock, prepared.launch_lock})
     if (lock >= 0) keep.push_back(lock);
@@ -121,6 +123,7 @@ Result<sys::Ending> start_attempts(const Prepared& first, const StageLines& line
     const std::size_t made = attempts.size();
     if (most == 0 || ending->status == 0) return ending;
     if (const std::string fault = same_fault(attempts); !fault.empty()) lines(fault, true);
+    if (ending->stalled && prepared.plan.supervision.output.on_stall != "restart") return ending;
     if (static_cast<int>(made) > most || !can_restart(*ending) ||
         past_signal(prepared.plan.supervision.time_limit_signal) || sys::held_signal() != 0)
       return ending;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hpclaunch/launch.h"
+#include "hpclaunch/stacks.h"
 #include "hpclaunch/start.h"
 #include "hpclaunch/verify.h"
 
@@ -37,6 +38,14 @@ Status try_container(const Prepared& prepared);
 
 /// Of the monitors of this plan's ranks; `env` is that of the launcher.
 sys::ChannelPlace channel_place(const Plan& plan, const EnvSnapshot& env);
+
+/// What the readers of all ranks have written.
+stacks::Snapshot snapshot_of(const std::vector<sys::RankStacks>& ranks);
+/// The answers of NCCL's RAS in it.
+stacks::Sequences sequences_of(const stacks::Snapshot& snapshot);
+
+/// How ranks are asked what they do: by `hpclaunch stacks`, and by --stall.
+sys::Asking asking_of(const Prepared& prepared);
 
 /// What another attempt needs: a rank or a node failed by itself, and nobody asked the job to end.
 bool can_restart(const sys::Ending& ending);
