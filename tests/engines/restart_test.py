@@ -90,7 +90,7 @@ class Restart(engines.Test):
         folder = os.path.join(self.folder, "always")
         done = self.start("slurm", 2, folder, "1:0:raise:99")
         self.assertEqual(done.status, 1, str(done))
-        self.assertRegex(done.err, r"rank 1 ended in the same way as before \(rank 1 on \S+: exit status 1, \S+checkpointing.py:\d+\): likely a fault of the program")
+        self.assertRegex(done.err, r"rank 1 ended in the same way as before \(rank 1 on \S+: exit status 1, \S*checkpointing.py:\d+ in \S+, \w+\): likely a fault of the program")
         with open(os.path.join(folder, "report")) as file:
             self.assertEqual([one["status"] for one in json.load(file)["attempts"]], [1, 1, 1])
         self.nothing_left()

@@ -1,0 +1,35 @@
+"""What `hpclaunch stacks` has to say of each kind of stall in stalls.py."""
+import collections
+import re
+
+Expected = collections.namedtuple("Expected", "function kinds")
+
+EXPECTED = {
+    "sleep": Expected("sleeps", {"outside"}),
+    "lock": Expected("locks", {"outside"}),
+    "stop": Expected("stops", {"stopped"}),
+    "fifo": Expected("reads", {"outside"}),
+    "flock": Expected("waits_for_lock", {"outside"}),
+    "spin": Expected("spins", {"outside"}),
+    "gil": Expected("holds_gil", {"outside"}),
+    "connect": Expected("connects", {"outside"}),
+    "mismatch": Expected("mismatches", {"mismatch", "outside"}),
+    "worker": Expected("loads", {"dead-worker"}),
+    "deadlock": Expected("receives", {"deadlock", "outside"}),
+}
+
+MARKS = {"sleeps": "time.sleep(HOUR)", "locks": "lock.acquire()", "stops": "os.kill(", "reads": "file.read()", "waits_for_lock": "fcntl.flock(file",
+         "spins": "while True", "holds_gil": "ctypes", "connects": "one.connect", "mismatches": "dist.broadcast", "loads": "queue.get", "receives": "dist.recv"}
+
+
+def line_of(path, function):
+    """The last line of the function that has its mark."""
+    found, inside = 0, False
+    with open(path) as file:
+        for number, line in enumerate(file, 1):
+            if re.match(r"def |if ", line):
+                inside = line.startswith("def %s(" % function)
+            if inside and MARKS[function] in line:
+                found = number
+    assert found, function
+    return found
