@@ -45,6 +45,8 @@ std::string start_profile_json(const StartProfile& profile, const Plan& plan);
 /// --report FILE: how a job went. docs/reference/supervise.md has the keys.
 struct RunRecord {
   std::vector<std::string> command;  ///< as typed, or resolved
+  std::vector<std::string> typed;    ///< the words of hpclaunch: "run", "-n", "2", ...
+  std::string job;                   ///< as RunningLaunch::job
   const Plan* plan = nullptr;        ///< nullptr: there is none
   std::vector<std::string> argv;     ///< of the launcher
   double started = 0;                ///< UNIX time
@@ -55,6 +57,33 @@ struct RunRecord {
   std::optional<StartProfile> start;
 };
 
-std::string run_record_json(const RunRecord& record);
+/// `whole`: with the times of the start, and indented.
+std::string run_record_json(const RunRecord& record, bool whole = true);
+
+/// For `hpclaunch report`: the last few jobs of this user on this machine. Nothing where no rank was started.
+void keep_run_record(const RunRecord& record);
+
+/// What was written so: of a file, of the last run of a batch job, or with "" of the last run. And where it lies.
+/// Errors: `not_found`; `invalid`.
+struct FoundRecord {
+  std::string json, path;
+};
+Result<FoundRecord> find_run_record(const std::string& what);
+
+/// One screen about a job: at most 25 lines at 100 columns. Pure.
+struct JobReport {
+  struct Row {
+    const char* key;                 ///< "first"
+    std::vector<std::string> lines;  ///< of people's text
+    bool many = false;               ///< a list in JSON, whatever the number of lines
+  };
+  std::vector<Row> rows;
+};
+
+/// Of the JSON of --report, also of an earlier hpclaunch; what it lacks is left out. `path`: where it lies. Errors:
+/// `invalid`.
+Result<JobReport> read_run_record(std::string_view json, const std::string& path);
+std::string job_report_text(const JobReport& report);
+std::string job_report_json(const JobReport& report);
 
 }  // namespace hpclaunch::job

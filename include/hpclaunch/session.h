@@ -21,6 +21,7 @@ enum class ExitRules { report, launch };
 /// Made once, in main.
 struct Session {
   EnvSnapshot env;
+  std::vector<std::string> words;  ///< as typed, the command first
   std::FILE* out = stdout;
   std::FILE* err = stderr;
   Style style;  ///< of `out`

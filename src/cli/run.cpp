@@ -121,6 +121,7 @@ int launch(const RunArgs& args, Session& session, const Prepared& prepared,
   record.plan = &prepared.plan;
   record.command = prepared.plan.launch.command;
   record.argv = prepared.argv;
+  record.job = prepared.job;
   report(session, prepared.diagnostics);
   if (any_from(Severity::error, prepared.diagnostics) && !args.launch.force)
     return fail(record, stopped(args.dry_run ? "no script" : "not started"), session);
@@ -153,6 +154,7 @@ int run(const RunArgs& args, Session& session) {
       return report(session, good.error());
   job::RunRecord record;
   record.command = args.launch.command;
+  record.typed = session.words;
   record.started = sys::wall_clock();
   const Result<Prepared> prepared = prepared_for(args, session);
   const int status = record.status =
@@ -167,6 +169,7 @@ int run(const RunArgs& args, Session& session) {
                         session)
           : status;
   if (args.dry_run) return last;
+  job::keep_run_record(record);
   // Without any destructor: after a fork each page that they touch would be copied first.
   std::fflush(nullptr);
   std::_Exit(last);

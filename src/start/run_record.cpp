@@ -35,6 +35,22 @@ Json signal_json(int signal) {
   return signal <= kLastNamed ? sys::signal_name(signal) : std::to_string(signal);
 }
 
+Json raised_json(const Raised& raised) {
+  return Json{{"type", raised.type},
+              {"message", raised.message},
+              {"file", raised.file.empty() ? Json(nullptr) : Json(raised.file)},
+              {"line", raised.file.empty() ? Json(nullptr) : Json(raised.line)},
+              {"function", raised.function}};
+}
+
+Json where_json(const Traceback& traceback) {
+  if (!traceback.found()) return nullptr;
+  Json out = raised_json(traceback.raised);
+  out["fatal"] = traceback.fatal;
+  out["cause"] = traceback.cause.type.empty() ? Json(nullptr) : raised_json(traceback.cause);
+  return out;
+}
+
 Json failure_json(const sys::RankFailure& first) {
   const bool exited = first.signal == 0;
   return Json{{"rank", first.rank},
@@ -46,15 +62,20 @@ Json failure_json(const sys::RankFailure& first) {
               {"signal", exited ? Json(nullptr) : signal_json(first.signal)},
               {"core", first.core},
               {"seconds", milliseconds(first.seconds)},
-              {"last_lines", first.last_lines}};
+              {"last_lines", first.last_lines},
+              {"where", where_json(first.traceback)},
+              {"log", first.log.empty() ? Json(nullptr) : Json(first.log)},
+              {"peak_kib", first.peak_kib == 0 ? Json(nullptr) : Json(first.peak_kib)},
+              {"oom_kills", first.oom_kills}};
 }
 
 // What is unknown is null; nullptr: nothing was started.
 Json ending_json(const sys::Ending* ending) {
   Json out;
   for (const char* key : {"first_failure", "ranks"}) out[key] = nullptr;
-  out["silent"] = Json::array();
-  out["passed_on"] = nullptr;
+  for (const char* key : {"silent", "lost"}) out[key] = Json::array();
+  for (const char* key : {"passed_on", "interrupted_by"}) out[key] = nullptr;
+  out["time_limit"] = false;
   if (ending == nullptr) return out;
   if (ending->first) out["first_failure"] = failure_json(*ending->first);
   int silent = 0;
@@ -64,7 +85,15 @@ Json ending_json(const sys::Ending* ending) {
   }
   out["ranks"] = {
       {"ok", ending->ok}, {"failed", ending->failed}, {"ended", ending->ended}, {"silent", silent}};
+  for (const sys::SilentRanks& node : ending->lost)
+    out["lost"].push_back(
+        Json{{"host", node.host}, {"ranks", node.ranks}, {"whole_node", node.whole_node}});
+  if (!ending->stall.empty())
+    out["stall"] =
+        Json{{"ended", ending->stalled}, {"seen", Json::parse(ending->stall, nullptr, false)}};
   if (ending->passed_on != 0) out["passed_on"] = signal_json(ending->passed_on);
+  if (ending->interrupted_by != 0) out["interrupted_by"] = signal_json(ending->interrupted_by);
+  out["time_limit"] = ending->time_limit;
   return out;
 }
 
@@ -103,16 +132,19 @@ void add_attempts(const RunRecord& record, Json& out) {
                 {"seconds", milliseconds(attempt.ended - attempt.ending.started)},
                 {"launcher", launcher_json(record, &attempt)}};
     one.update(ending_json(&attempt.ending));
+    one.erase("stall");  // large, and above
     out["attempts"].push_back(std::move(one));
   }
 }
 
 }  // namespace
 
-std::string run_record_json(const RunRecord& record) {
+std::string run_record_json(const RunRecord& record, bool whole) {
   Json out;
   out["schema"] = 1;
   out["command"] = without_secrets(record.command);
+  out["typed"] = without_secrets(record.typed);
+  out["job"] = record.job.empty() || record.job == "none 0" ? Json(nullptr) : Json(record.job);
   out["status"] = record.status;
   out["started"] = instant(record.started);
   out["ended"] = instant(record.ended);
@@ -121,10 +153,11 @@ std::string run_record_json(const RunRecord& record) {
                      ? Json(nullptr)
                      : Json{{"message", record.error->message}, {"hint", record.error->hint}};
   add_attempts(record, out);
-  out["start"] =
-      record.start ? Json::parse(start_profile_json(*record.start, *record.plan)) : Json(nullptr);
+  out["start"] = whole && record.start
+                     ? Json::parse(start_profile_json(*record.start, *record.plan))
+                     : Json(nullptr);
   // What a program wrote or a user typed need not be UTF-8.
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return out.dump(whole ? 2 : -1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace hpclaunch::job
