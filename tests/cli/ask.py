@@ -8,7 +8,7 @@ import threading
 
 LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
 # These print and end, whatever their options are.
-PRINTING = {"plan", "env", "explain", "script", "lint", "topo", "profile", "completion", "complete", "man", "help", "--help", "-h",
+PRINTING = {"plan", "env", "explain", "script", "lint", "topo", "profile", "completion", "report", "complete", "man", "help", "--help", "-h",
             "--version", "-V"}
 STARTING = {"run", "torchrun", "submit"}  # these print with --dry-run or --help
 # The loader and the sanitizers read these once, when a process starts.
