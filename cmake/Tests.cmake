@@ -87,7 +87,7 @@ endfunction()
 if(_pure)
   add_executable(test_units tests/support/json_position.cpp tests/support/random_topology.cpp)
   hpclaunch_test_program(test_units)
-  target_link_libraries(test_units PRIVATE hpclaunch_authoring hpclaunch_lint)
+  target_link_libraries(test_units PRIVATE hpclaunch_authoring hpclaunch_lint hpclaunch_start)
   set_target_properties(test_units PROPERTIES UNITY_BUILD ${HPCLAUNCH_UNITY} UNITY_BUILD_MODE GROUP)
 endif()
 
@@ -102,6 +102,8 @@ hpclaunch_unit_test(topology SOURCES
   tests/model/json_position_test.cpp
   tests/model/topology_json_test.cpp
   tests/model/topology_test.cpp)
+hpclaunch_unit_test(traceback SOURCES tests/model/traceback_test.cpp)
+hpclaunch_unit_test(progress SOURCES tests/model/progress_test.cpp)
 hpclaunch_unit_test(plan_json SOURCES
   tests/model/plan_json_test.cpp
   tests/model/secret_test.cpp)
@@ -114,6 +116,10 @@ hpclaunch_unit_test(profile LABEL profile SOURCES
   tests/profile/node_model_test.cpp
   tests/profile/parse_test.cpp
   tests/profile/resolve_test.cpp)
+hpclaunch_unit_test(stall SOURCES
+  tests/stall/judge_test.cpp
+  tests/stall/stacks_test.cpp
+  tests/stall/stall_test.cpp)
 hpclaunch_unit_test(scheduler SOURCES tests/scheduler/scheduler_test.cpp)
 hpclaunch_unit_test(launcher SOURCES
   tests/launcher/clashes_test.cpp
@@ -143,6 +149,7 @@ hpclaunch_unit_test(make_plan SOURCES
   tests/plan/nics_test.cpp
   tests/plan/quota_test.cpp
   tests/plan/random_grants_test.cpp
+  tests/plan/stall_presets_test.cpp
   APART
   tests/plan/make_plan_test.cpp
   tests/plan/parts_test.cpp
@@ -151,7 +158,8 @@ hpclaunch_unit_test(wire LABEL shim SOURCES tests/plan/wire_test.cpp)
 hpclaunch_unit_test(shim LABEL shim SOURCES
   tests/shim/decode_test.cpp
   tests/shim/decode_fuzz_test.cpp
-  tests/shim/static_test.cpp)
+  tests/shim/static_test.cpp
+  tests/shim/walk_test.cpp)
 hpclaunch_unit_test(check SOURCES
   tests/check/check_plan_test.cpp
   tests/check/check_variables_test.cpp
@@ -201,6 +209,7 @@ hpclaunch_unit_test(sys LABEL local SOURCES
   tests/sys/verdict_test.cpp)
 hpclaunch_unit_test(job SOURCES
   tests/job/cgroup_quota_test.cpp
+  tests/job/job_report_test.cpp
   tests/job/live_node_test.cpp
   tests/job/time_limit_test.cpp)
 hpclaunch_unit_test(laws SOURCES tests/cli/laws_test.cpp)  # of `profile test`, each with a plan that breaks it
@@ -259,9 +268,9 @@ target_link_libraries(probe_bench PRIVATE hpclaunch_probe)
 
 # ---- performance as counts: allocations of optimized code ----------------------------------------------
 if(_machine)
-  add_executable(test_counts tests/lint/cost_test.cpp tests/model/hosts_cost_test.cpp tests/support/allocations.cpp)
+  add_executable(test_counts tests/lint/cost_test.cpp tests/model/hosts_cost_test.cpp tests/stall/stall_cost_test.cpp tests/support/allocations.cpp)
   hpclaunch_test_program(test_counts)
-  target_link_libraries(test_counts PRIVATE hpclaunch_lint hpclaunch_model)
+  target_link_libraries(test_counts PRIVATE hpclaunch_lint hpclaunch_model hpclaunch_stall)
 endif()
 hpclaunch_test(unit.counts machine counts COMMAND test_counts)
 
@@ -310,16 +319,23 @@ hpclaunch_driver_test(profile.schema profile profile_check tests/profile/profile
                       SCRIPT profile/schema_test.py LINK hpclaunch_profile WORDS ${PROJECT_SOURCE_DIR})
 hpclaunch_driver_test(shim.black-box.checked shim hpclaunch-shim-checked src/shim/main.cpp
                       SCRIPT shim/black_box.py LINK hpclaunch_flags WORDS checked)
+hpclaunch_driver_test(shim.stacks.checked shim hpclaunch-stacks-checked src/shim/stacks.cpp
+                      SCRIPT shim/stacks_test.py LINK hpclaunch_flags WORDS checked)
 if(_pure)
   target_compile_definitions(local_driver PRIVATE HPCLAUNCH_TEST_SHIM="${HPCLAUNCH_SHIM}")
   add_dependencies(local_driver hpclaunch-shim)
 endif()
 
-# The shim as it is installed, in every build that this machine can make.
+# The shim and the reader of stacks as they are installed, in every build that this machine can make.
 set(shim_builds ${HPCLAUNCH_SHIM_BUILDS})
 while(shim_builds)
   list(POP_FRONT shim_builds path libc)
   hpclaunch_test(shim.black-box.${libc} machine shim COMMAND ${_python} ${_tests}/shim/black_box.py ${path} ${libc})
+endwhile()
+set(shim_builds ${HPCLAUNCH_STACKS_BUILDS})
+while(shim_builds)
+  list(POP_FRONT shim_builds path libc)
+  hpclaunch_test(shim.stacks.${libc} machine shim COMMAND ${_python} ${_tests}/shim/stacks_test.py ${path} ${libc})
 endwhile()
 if(HPCLAUNCH_SHIM_AARCH64)
   hpclaunch_test(shim.black-box.aarch64 machine shim
@@ -378,7 +394,7 @@ if(_pure)
 endif()
 
 # What starts ranks, other programs or a terminal.
-foreach(topic golden counts launches flux usage terminal doctor local endings agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
+foreach(topic golden counts launches flux usage terminal doctor local endings report stacks agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
   hpclaunch_test(cli.${topic} machine cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
 endforeach()
 # They bind ranks to the same cores and wait for one another's.
@@ -419,7 +435,7 @@ if(_machine)
   set(_only_ends Signals BatchJobs Firewall)
   # Those that wait longest first: the others run beside them.
   set(_cost 1000)
-  foreach(topic deaths ends waits faults failures training matrix cluster restart launches stage container submit identity mps)
+  foreach(topic deaths ends stalls waits faults failures training matrix cluster restart launches stage container submit identity mps)
     hpclaunch_engine_test(${topic} ${_only_${topic}})
     set_tests_properties(engines.${topic} PROPERTIES COST ${_cost})
     math(EXPR _cost "${_cost} - 1")

@@ -13,12 +13,12 @@ import re
 import sys
 import tempfile
 
-FLOORS = [  # docs/architecture.md: a module sees lower floors only; doctor and authoring stand on world, shim beside shared
+FLOORS = [  # docs/architecture.md: a module sees lower floors only; doctor and authoring stand on world, stall on render, shim beside shared
     "base shim shared",
     "model",
     "profile knowledge scheduler launcher sys",
     "plan check lint render probe",
-    "world",
+    "world stall",
     "doctor authoring",
     "start",
     "cli catalogue",
@@ -30,13 +30,13 @@ PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "result.h": "base", "cpuset.h": "base", "grammar.h": "base", "text.h": "base",
     "topology.h": "model", "env.h": "model", "plan.h": "model", "request.h": "model", "hosts.h": "model",
     "rank_report.h": "model", "diagnostic.h": "model", "device_vendor.h": "model", "launcher_traits.h": "model",
-    "json_reader.h": "model", "late.h": "model", "rows.h": "model", "secret.h": "model",
+    "json_reader.h": "model", "late.h": "model", "progress.h": "model", "traceback.h": "model", "rows.h": "model", "secret.h": "model",
     "profile.h": "profile", "profile_format.h": "profile", "golden_case.h": "profile", "knowledge.h": "knowledge", "scheduler.h": "scheduler", "launcher.h": "launcher", "programs.h": "model",
     "sys.h": "sys", "events.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "lint.h": "lint", "render.h": "render",
-    "probe.h": "probe", "authoring.h": "authoring", "doctor.h": "doctor",
+    "probe.h": "probe", "stacks.h": "stall", "authoring.h": "authoring", "doctor.h": "doctor",
     "world.h": "world", "prepared.h": "world", "launch.h": "world", "session.h": "world", "site_profiles.h": "world",
     "frameworks.h": "world", "launches.h": "world", "paths.h": "world", "batch.h": "world",
-    "start.h": "start", "run_record.h": "start", "verify.h": "start", "submit.h": "start",
+    "start.h": "start", "running.h": "start", "run_record.h": "start", "verify.h": "start", "submit.h": "start",
 }
 MAX_PUBLIC = len(PUBLIC)
 
@@ -49,11 +49,12 @@ SEES = {  # module -> modules whose public headers it may include
     "lint": "base model knowledge scheduler launcher",
     "render": "base model", "probe": "base model sys",
     "world": "base model profile knowledge scheduler launcher sys plan check render probe",
+    "stall": "base model render",
     "doctor": "base model profile knowledge scheduler launcher sys probe world",
-    "start": "base model scheduler launcher sys plan check render world doctor",
+    "start": "base model scheduler launcher sys plan check render stall world doctor",
     "authoring": "base model profile knowledge scheduler launcher sys plan check render probe world",
     # A command line: no batch system, no launcher, no probe.
-    "cli": "base model profile knowledge sys check lint render world doctor start authoring",
+    "cli": "base model profile knowledge sys check lint render stall world doctor start authoring",
     "shim": "shared", "shared": "",
     # hpclaunch-catalogue and -sites, which compile data at build time; no part of the program.
     "catalogue": "base model profile knowledge scheduler lint",
@@ -74,6 +75,7 @@ PURPOSE = {  # module -> what it is for, in six words; scripts/house draws docs/
     "render": "tables, explanations, shell formats, pictures",
     "probe": "the live node as a Topology",
     "world": "asks a machine, prepares a job",
+    "stall": "who stands still, where and why",
     "doctor": "examines this machine for a job",
     "start": "stages, starts, ends and verifies jobs",
     "authoring": "creates, shows and tests site profiles",
@@ -82,7 +84,7 @@ PURPOSE = {  # module -> what it is for, in six words; scripts/house draws docs/
     "shared": "frames between hpclaunch and its monitors",
 }
 PURPOSE_WORDS = 6
-PURE = {"base", "model", "profile", "knowledge", "scheduler", "launcher", "plan", "check", "lint", "render"}
+PURE = {"base", "model", "profile", "knowledge", "scheduler", "launcher", "plan", "check", "lint", "render", "stall"}
 
 # What asks the machine, the clock or chance. Equal inputs must print equal bytes.
 IMPURE_HEADERS = re.compile(

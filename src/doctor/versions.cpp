@@ -62,7 +62,7 @@ void examine_versions(Examination& doctor, const ChosenLauncher* launcher,
   add_machine(env, versions);
   std::set<std::string> models;
   for (const Device& one : devices) models.insert(one.model);
-  add(versions, knowledge::kGpu, joined(models, "|"));
+  add(versions, knowledge::kGpu, joined(models, ", "));
   if (launcher != nullptr) add_launcher(*launcher, versions);
   for (const auto& [component, version] : doctor.versions)  // the best evidence
     add(versions, component.c_str(), version);

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "hpclaunch/render.h"
+#include "hpclaunch/rows.h"
 #include "hpclaunch/text.h"
 #include "text.h"
 
@@ -131,42 +131,6 @@ std::string_view fish_refusal(const EnvChange& change) {
              : "fish replaces an empty element of this variable with a dot";
 }
 
-// Names that a shell reserves: assigning them fails or does something else. bash 5.2 and dash 0.5.12 for sh,
-// fish 3.6.
-constexpr std::array<std::string_view, 29> kReservedBySh = {"BASHOPTS",
-                                                            "BASHPID",
-                                                            "BASH_ARGC",
-                                                            "BASH_ARGV",
-                                                            "BASH_ARGV0",
-                                                            "BASH_COMMAND",
-                                                            "BASH_COMPAT",
-                                                            "BASH_LINENO",
-                                                            "BASH_SOURCE",
-                                                            "BASH_SUBSHELL",
-                                                            "BASH_VERSINFO",
-                                                            "DIRSTACK",
-                                                            "EPOCHREALTIME",
-                                                            "EPOCHSECONDS",
-                                                            "EUID",
-                                                            "FUNCNAME",
-                                                            "GROUPS",
-                                                            "HISTCMD",
-                                                            "LINENO",
-                                                            "OPTIND",
-                                                            "PIPESTATUS",
-                                                            "PPID",
-                                                            "RANDOM",
-                                                            "SECONDS",
-                                                            "SHELLOPTS",
-                                                            "SHLVL",
-                                                            "SRANDOM",
-                                                            "UID",
-                                                            "_"};
-constexpr std::array<std::string_view, 14> kReservedByFish = {
-    "FISH_VERSION", "PWD",     "SHLVL",    "_",          "fish_kill_signal", "fish_killring",
-    "fish_pid",     "history", "hostname", "pipestatus", "status",           "status_generation",
-    "umask",        "version"};
-
 // "$HOME/lib": a name that a letter follows is in braces. `inside`: as the word of "${NAME-word}".
 std::string late_sh(const std::vector<LatePart>& parts, bool inside) {
   std::string text;
@@ -193,13 +157,13 @@ struct Format {
   const char* unset;         ///< {0}: the name
   const char* keep;          ///< before `set`: only where {0} is not set; null: no shell
   std::string (*quote)(std::string_view);  ///< null: a document of its own
-  std::span<const std::string_view> reserved;
+  std::string_view reserved;               ///< words: names that it does not let a script set
   std::string_view (*refusal)(
       const EnvChange&);  ///< why it cannot be represented, or ""; null: never
 };
 
 constexpr std::array<Format, 6> kFormats = {{
-    {EnvFormat::sh, "sh", "# ", "export {0}={1}\n", "unset {0}\n", "", quote_sh, kReservedBySh,
+    {EnvFormat::sh, "sh", "# ", "export {0}={1}\n", "unset {0}\n", "", quote_sh, "reserved by sh",
      nullptr},
     {EnvFormat::csh,
      "csh",
@@ -211,7 +175,7 @@ constexpr std::array<Format, 6> kFormats = {{
      {},
      nullptr},
     {EnvFormat::fish, "fish", "# ", "set -gx {0} {1} ;\n", "set -eg {0} ;\n", "set -q {0}; or ",
-     quote_fish, kReservedByFish, fish_refusal},
+     quote_fish, "reserved by fish", fish_refusal},
     {EnvFormat::dotenv, "dotenv", "# ", "{0}={1}\n", "", nullptr, quote_dotenv, {}, dotenv_refusal},
     {EnvFormat::json, "json", "", "", "", nullptr, nullptr, {}, nullptr},
     {EnvFormat::lmod,
@@ -249,7 +213,7 @@ Status check_change(const Format& row, const EnvChange& change) {
   if (!is_identifier(change.name)) return refused("a name must be letters, digits and underscores");
   if (change.value && change.value->find('\0') != std::string::npos)
     return refused("the value has a zero byte");
-  if (std::ranges::count(row.reserved, change.name) > 0)
+  if (has_word(words_named(row.reserved), change.name))
     return refused("the shell reserves this name");
   if (!change.late.empty() && row.keep == nullptr)
     return refused("its value is known only in the job");

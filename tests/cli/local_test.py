@@ -124,6 +124,18 @@ class Ranks(Test):
                 self.assertEqual([line for line in lines if "nanosleep" in line and line.split()[0] not in sleepers], [])
                 self.assertTrue(any("execve(" in line for line in lines), "nothing traced")
 
+    def test_what_is_above_a_rank_may_read_it(self):
+        """Also where Yama's ptrace_scope is 1: one call of each rank, which names the process that started it."""
+        need("strace")
+        file = self.folder + "/calls"
+        execute(["strace", "-f", "-qq", "-e", "signal=none", "-e", "trace=prctl,execve", "-o", file, support.HPCLAUNCH, "run", "-n", "3",
+                 "--oversubscribe", "--", "/bin/true"], env=support.traced_env())
+        with open(file) as calls:
+            lines = calls.read().splitlines()
+        ranks = {line.split()[0] for line in lines if 'execve("/bin/true"' in line}
+        named = [line for line in lines if "PR_SET_PTRACER" in line and line.split()[0] in ranks]
+        self.assertEqual((len(ranks), len(named)), (3, 3), lines)
+
     def test_much_output_takes_few_calls(self):
         """A pipe is written as far as it has room, not a page at a time after a look whether it has."""
         need("strace")

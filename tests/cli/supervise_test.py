@@ -96,6 +96,8 @@ class Beside(Test):
         first = record["first_failure"]
         self.assertEqual([first["rank"], first["local_rank"], first["node"], first["host"], first["exit_status"], first["signal"], first["core"], first["last_lines"]],
                          [2, 0, 1, "nodeB", 7, None, False, ["last words"]])
+        self.assertGreater(first["peak_kib"], 100)  # of the shell, as its monitor has it
+        self.assertEqual(first["oom_kills"], 0)
         self.assertEqual([record["status"], record["ranks"]["ok"], record["ranks"]["failed"]], [7, 0, 1])
         self.assertEqual(record["ranks"]["ended"] + record["ranks"]["silent"], 3)
 

@@ -147,7 +147,8 @@ class Width(Test):
             self.assertLessEqual(len(short.splitlines()), 40, command)
             for option in re.findall(r"(?m)^  .*?(--[\w-]+)", long):
                 shown = short + (hpclaunch("run", "-h").out if command == "torchrun" else "")
-                self.assertTrue(option in shown or option.rsplit("-", 1)[0] + "-..." in shown, (command, option))
+                pair = "--[no-]" + option.removeprefix("--no-").removeprefix("--")
+                self.assertTrue(option in shown or pair in shown or option.rsplit("-", 1)[0] + "-..." in shown, (command, option))
         self.assertGreater(len(on_terminal("run", "--help").splitlines()), 60)
 
 

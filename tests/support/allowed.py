@@ -21,6 +21,7 @@ SKIPPED = 77  # SKIP_RETURN_CODE of ctest
 TRIALS = {
     "mounts": ("mount namespaces", ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/tmp"]),
     "own mounts": ("mounts in a user namespace", ["unshare", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/tmp"]),
+    "processes": ("processes in a user namespace", ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "true"]),
     "network": ("networks in a user namespace", ["unshare", "--map-root-user", "--net", "true"]),
     "host name": ("host names in a user namespace", ["unshare", "--map-root-user", "--uts", "sh", "-c", "echo n1 > /proc/sys/kernel/hostname"]),
     "bwrap": ("bubblewrap's namespaces", ["bwrap", "--dev-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "true"]),
