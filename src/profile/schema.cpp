@@ -281,7 +281,8 @@ struct SchemaWriter {
       std::vector<Schema> others(schema["anyOf"].begin() + 1, schema["anyOf"].end());
       schema["dependencies"]["refused"] = {{"not", any_of(std::move(others))}};
     }
-    if constexpr (kTogether<Part> != nullptr) schema["allOf"] = {reference(kTogether<Part>)};
+    if constexpr (kTogether<Part> != nullptr)
+      schema["allOf"] = Schema::array({reference(kTogether<Part>)});
     return schema;
   }
   template <class Part>

@@ -71,8 +71,8 @@ TEST_CASE("--stall: the recorder of XCCL has its own names", "[plan]") {
 TEST_CASE("--stall: nothing without it, without devices, or where they are hidden", "[plan]") {
   PlanInput hidden = node_of("nvidia");
   asked(hidden).devices_per_rank = 0;
-  for (const Plan& plan :
-       {planned(node_of("nvidia"), std::nullopt), planned(node_of(""), 300), planned(hidden, 300)}) {
+  for (const Plan& plan : {planned(node_of("nvidia"), std::nullopt), planned(node_of(""), 300),
+                           planned(hidden, 300)}) {
     for (const char* name : kAll) CHECK(plan.find_env(name) == nullptr);
     CHECK(plan.environment.make_dirs.empty());
   }
