@@ -20,7 +20,7 @@ constexpr double kFirstLimit = 300;  // s, of --stall auto
 constexpr double kTimes = 5;         // the longest silence that ended by itself
 constexpr int kTreeLines = 40;
 
-// What is known of the job from one look to the next.
+// What stays from one look at the job to the next.
 class Watch {
  public:
   Watch(const Plan& plan, std::string command)
