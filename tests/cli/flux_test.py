@@ -182,7 +182,7 @@ class Ends(Instance):
         run = subprocess.Popen([support.HPCLAUNCH, "run", *HERE, "--ppn", "1", "--grace", "80000", "--", "/bin/true"], env=job.env, cwd=job.folder,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(run.kill)
-        while run.poll() is None and not os.path.exists(os.path.join(job.record, "call.json")):
+        while run.poll() is None and not os.path.exists(os.path.join(job.record, "waits")):
             time.sleep(0.02)
         run.terminate()
         said = run.communicate(timeout=120)[1]

@@ -91,6 +91,7 @@ class Flux:
             self.map(json.loads(given["taskmap"][len("manual:"):]))
         self.label = "%d: " if "label-io" in given or "l" in given else None
         self.busy = config.get("busy")
+        self.waits = os.path.join(config["record"], "waits")
 
     def map(self, blocks):
         places = [(node, tasks) for first, nodes, tasks, repeat in blocks for _ in range(repeat) for node in range(first, first + nodes)]
@@ -208,6 +209,8 @@ def run(job, program):
         shells.signal(signal.SIGTERM)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT):
         signal.signal(number, forward)
+    if job.busy:
+        open(job.waits, "w").close()  # signals are answered from here on
     while job.busy:
         time.sleep(60)  # no node is free: not a word
     first = 0
