@@ -58,6 +58,7 @@ struct Plan {
   Text core;         ///< "unlimited" or bytes; empty: the limit stays
   Text directories;  ///< escaped paths, '/' between; empty: none
   Text logs;         ///< escaped path of the directory for the ranks' logs; empty: none
+  Text shown;        ///< list of the local ranks whose output goes on; empty: of all
   Text hosts;        ///< a mark of kHostMark characters for each node; empty: not compared
   Text counted;      ///< the cores through which parts are counted; empty: each CPU is one
   Text order;    ///< the same with marks of one character, of hosts that are named as in the plan
@@ -74,6 +75,7 @@ struct Plan {
       after;  ///< seconds of the program, or "end", before its threads are reported; empty: before it starts
   bool import = false;  ///< argv imports a Python module first
   int port = 0;         ///< 0: none
+  int first = 0;  ///< rank for which rank_name has 0: this node is started apart from the others
   Stay stay = Stay::no;
   bool with_parent = false;
   int signal = 0;                    ///< before the time limit; 0: none
@@ -132,7 +134,7 @@ constexpr bool read_directive(Text key, Text column, Plan& plan) {
       {"show", &Plan::show},       {"devices", &Plan::devices},  {"gpus", &Plan::gpus},
       {"usual", &Plan::usual},     {"hosts", &Plan::hosts},      {"order", &Plan::order},
       {"image", &Plan::image},     {"cwd", &Plan::cwd},          {"after", &Plan::after},
-      {"counted", &Plan::counted}};
+      {"counted", &Plan::counted}, {"shown", &Plan::shown}};
   for (const auto& [name, text] : kTexts)
     if (key == name) return plan.*text = column, true;
   if (key == "class" && plan.classes < kMaxClasses) {
@@ -141,6 +143,7 @@ constexpr bool read_directive(Text key, Text column, Plan& plan) {
   }
   if (key == "verify") return read_verify(column, plan.verify);
   if (key == "port") return is_number(column, plan.port);
+  if (key == "first") return is_number(column, plan.first);
   if (key == "import") return plan.import = true, column == "first";
   if (key == "stay") return read_stay(column, plan.stay);
   if (key == "end") return plan.with_parent = true, column == "with-parent";
@@ -207,6 +210,12 @@ constexpr bool locate(const Plan& plan, Place& place) {
     place.node += nodes;
   }
   return false;
+}
+
+/// True where the output of the rank is not shown.
+constexpr bool is_hidden(const Plan& plan, const Place& place) {
+  Mask shown;
+  return plan.shown.size > 0 && read_list(plan.shown, shown) && !shown.has(place.local);
 }
 
 }  // namespace hpclaunch::shim

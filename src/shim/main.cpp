@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "arguments.h"
 #include "monitor.h"
 
 namespace {
@@ -163,6 +164,7 @@ void find_place(char** environment, Plan& plan, Place& place) {
     if (value.at != nullptr) line.add(" is not a rank:").quote(value);
     stop(kFailed, line, reports(environment, {}));
   }
+  place.rank += plan.first;
 }
 
 constinit Channel line_to;  // hpclaunch
@@ -243,6 +245,20 @@ void enter_directory(const Plan& plan, const Place& place) {
   read_path(plan.image, image);
   if (plan.image.size > 0) line.add(" in image ").add(image);
   stop(error == ENOENT ? kNotFound : kCannotRun, line, !shared || place.local == 0);
+}
+
+/// {RANK} and the like in the program's words; `environment` is what the program gets.
+void fill(char** argv, char** environment, const Place& place) {
+  static Arguments arguments;
+  fill_arguments(argv, environment, arguments);
+  if (!arguments.full && arguments.missing.size == 0) return;
+  Line line = rank_line(place);
+  if (arguments.full)
+    line.add("words with {RANK} and the like are longer than ").add(kArgumentBytes).add(" bytes");
+  else
+    line.add("{").add(arguments.missing).add("} in an argument: ").add(arguments.missing);
+  if (!arguments.full) line.add(" is not set; double the braces for the text itself");
+  stop(kFailed, line, place.local == 0);
 }
 
 /// Adds an entry that is NAME=VALUE already.
@@ -362,6 +378,7 @@ void correct(Task& task, const Plan& plan, char** environment, char** out) {
     if (times.size > 0) monitor.stamp_exec(times);
     if (!monitor.start()) monitor.run();  // in the child this falls through to the program
   }
+  fill(argv + 1, out, place);
   const long error = -call(SYS_execve, find_program(argv[1], out), argv + 1, out);
   not_started(static_cast<int>(error), argv[1], plan, place);
 }

@@ -303,6 +303,32 @@ class Quoted(unittest.TestCase):
         self.assertEqual(run(("-q",), [b"HPCLAUNCH_PLAN=" + wire(":rank=R:layout=0*1:class=1"), b"R=0"])[0], 125)
 
 
+class NamesInBraces(unittest.TestCase):
+    PLAN = ":rank=R:layout=0*2:RANK=@.rank:NODE_RANK=@.node:MASTER_ADDR=a%3Ab:class=2:LOCAL_RANK=@.local-rank"
+
+    def test_what_only_the_rank_knows(self):
+        words = ["--at={MASTER_ADDR}:{MASTER_PORT}", "{RANK}/{LOCAL_RANK}/{NODE_RANK}", "{{RANK}}", "${RANK}", '{"a": {RANK}}', "{RANK", "{x}"]
+        done = run_plan(self.PLAN, "R=3", "MASTER_PORT=29500", arguments=("/usr/bin/printf", "<%s>", *words))
+        wanted = ["--at=a:b:29500", "3/1/1", "{RANK}", "${RANK}", '{"a": {RANK}}', "{RANK", "{x}"]
+        self.assertEqual(done, (0, "".join("<%s>" % word for word in wanted).encode(), ""))
+
+    def test_the_program_itself_has_its_name(self):
+        status, _, err = run_plan(self.PLAN, "R=0", arguments=("/no/{RANK}",))
+        self.assertEqual((status, "/no/{RANK}: no such file" in err), (127, True), err)
+
+    def test_a_name_without_a_value(self):
+        said = "hpclaunch: rank %d on " + HOST + ": {MASTER_PORT} in an argument: MASTER_PORT is not set; double the braces for the text itself\n"
+        words = ("/bin/echo", "{MASTER_PORT}")
+        self.assertEqual(run_plan(self.PLAN, "R=0", arguments=words), (125, b"", said % 0))
+        self.assertEqual(run_plan(self.PLAN, "R=1", arguments=words), (125, b"", ""))
+
+    def test_more_than_there_is_room_for(self):
+        status, out, err = run_plan(self.PLAN, "R=0", arguments=("/bin/echo", "{RANK}" + "x" * 65533, "{RANK}"))
+        self.assertEqual((status, out, "longer than 65536 bytes" in err), (125, b"", True), err)
+        status, out, err = run_plan(self.PLAN, "R=0", arguments=("/bin/echo", "x" * 65536, "{RANK}"))
+        self.assertEqual((status, len(out), err), (0, 65536 + 3, ""))
+
+
 class Faults(unittest.TestCase):
     PLAN = ":rank=R:local=L:layout=0*2:class=2:A=1/2"
 
@@ -1171,6 +1197,81 @@ class Supervised(unittest.TestCase):
         for rank in 1, 2, 3:
             self.server.send(channel.RELEASE, rank)
         self.assertEqual([self.finish(child)[0] for child in others], [4, 5, 6])
+
+    def test_the_folder_of_stall_goes_with_the_last_rank(self):
+        with tempfile.TemporaryDirectory(prefix="hpclaunch-stall-", dir="/tmp") as ours, tempfile.TemporaryDirectory(prefix="hpclaunch-other-", dir="/tmp") as other:
+            more = ":dir=" + "/".join(path.replace("/", "%2F") for path in (other, ours))
+            children = [self.begin(None, rank, arguments=("/bin/sh", "-c", 'echo x >"%s/pipe-$$"; echo ready; read x' % ours), more=more)[0]
+                        for rank in range(2)]
+            for child in children:
+                self.ready(child)
+            self.assertEqual(len(os.listdir(ours)), 2)
+            for rank, left in (0, 2), (1, None):
+                children[rank].stdin.close()
+                children[rank].stdin = None
+                self.ended(rank)
+                self.assertEqual(os.path.isdir(ours) and len(os.listdir(ours)) or None, left)
+            for rank in 1, 0:
+                self.release(children[rank], rank)
+            self.assertTrue(os.path.isdir(other))
+            os.mkdir(ours)  # for its end
+
+    def test_one_rank_asks_nccl(self):
+        reader = os.path.join(os.path.dirname(SHIM), "hpclaunch-stacks")
+        if not os.path.exists(reader):
+            self.skipTest("no %s" % reader)
+        with socket.socket() as ras:
+            ras.bind(("127.0.0.1", 0))
+            ras.listen(8)
+
+            def serve():
+                try:
+                    while True:
+                        connection = ras.accept()[0]
+                        connection.sendall(b"SERVER PROTOCOL 2\nOK\nOK\nhere\n")
+                        asked = b""
+                        while b"verbose status" not in asked:
+                            asked += connection.recv(4096) or b"verbose status"
+                        connection.close()
+                except OSError:
+                    pass
+            threading.Thread(target=serve, daemon=True).start()
+            children = [self.begin(self.WAIT, rank)[0] for rank in range(2)]
+            for number, asks in (1, 1), (2, 0):
+                self.server.ask(number, ras_port=ras.getsockname()[1], ras_rank=asks)
+                for rank in range(2):
+                    text = b""
+                    while True:
+                        piece = self.server.next(channel.STACKS, rank)
+                        text += piece.text
+                        if piece.last:
+                            break
+                    self.assertIn(b"\nthread\t", text)
+                    self.assertEqual(b"\nras\there" in text, rank == asks, text)
+            ras.shutdown(socket.SHUT_RDWR)
+        for rank in 1, 0:
+            self.server.send(channel.SIGNAL, rank, signal.SIGTERM)
+            self.ended(rank)
+            self.release(children[rank], rank)
+
+    def test_one_that_has_not_read_for_long_comes_back(self):
+        """A stopped monitor: what it would miss is lost with its connection, so that hpclaunch says it again."""
+        child, _ = self.begin(self.WAIT, 0)
+        stopped, _ = self.begin(self.WAIT, 1)
+        os.kill(stopped.pid, signal.SIGSTOP)
+        self.wait_until(lambda: state(stopped.pid) == "T")
+        for _ in range(4000):
+            self.server.send(channel.SIGNAL, 1, signal.SIGWINCH)
+        self.server.send(channel.SIGNAL, 0, signal.SIGTERM)
+        self.assertEqual(self.ended(0).status, signal.SIGTERM)  # all of them have been passed on
+        os.kill(stopped.pid, signal.SIGCONT)
+        self.server.next(channel.BEGUN, 1)
+        self.server.waiting.clear()  # it may have been gone before
+        self.server.send(channel.SIGNAL, 1, signal.SIGTERM)
+        self.assertEqual(self.ended(1).status, signal.SIGTERM)
+        self.assertEqual(self.server.rest(), [])
+        for rank, one in (1, stopped), (0, child):  # the first one stays for the others
+            self.assertEqual(self.release(one, rank)[0], -signal.SIGTERM)
 
     def test_all_are_alone_when_the_connection_ends(self):
         children = [self.begin("read line; exit 7", rank)[0] for rank in range(3)]

@@ -1,4 +1,5 @@
 // What the compiler can check of the wire: all of it is constexpr.
+#include "shim/arguments.h"
 #include "shim/decode.h"
 #include "shim/task.h"
 #include "support/catch.h"
@@ -61,6 +62,24 @@ static_assert(cores_in("4,60,61", "0*56*1*2*56", 0, 1, "4,60-61") == 2);
 static_assert(cores_in("0-7", "0*4*4*4*1", 1, 1, "4-7") == 2);
 static_assert(cores_in("0-7", "8190*9*9*9*9/0*1*1*1*1", 0, 0, "0") == 1);  // beyond all CPUs
 static_assert(cores_in("0-1", "0*1/1*1*1*1*1/x", 0, 0, "1") == 1);  // what is no run has none
+
+constexpr bool fills(const char* word, Text want) {
+  constexpr const char* kEnvironment[] = {"RANK=12", "LOCAL_RANK=", "MASTER_ADDR=n{RANK}", nullptr};
+  Arguments out;
+  const char* done = filled(word, kEnvironment, out);
+  return Text(done == nullptr ? word : done) == want && out.missing.size == 0 && !out.full;
+}
+static_assert(fills("{RANK}", "12") && fills("a{RANK}-{RANK}b", "a12-12b") && fills("", ""));
+static_assert(fills("--a={MASTER_ADDR}:1", "--a=n{RANK}:1"));  // a value is not filled in again
+static_assert(fills("{LOCAL_RANK}", "") && fills("{{RANK}}", "{RANK}"));
+static_assert(fills("{{RANK}}{RANK}", "{RANK}12") && fills("{x}{RANK}", "{x}12"));
+static_assert(fills("${RANK} {RANK}", "${RANK} 12"));
+// Other text of braces stays whole, also where a brace is not closed.
+static_assert(fills(R"({"rank": {RANK}})", R"({"rank": {RANK}})") && fills("{ {RANK}", "{ {RANK}"));
+static_assert(fills("{{{RANK}}}", "{{{RANK}}}") && fills("{rank}{}", "{rank}{}"));
+static_assert(fills("{RANK", "{RANK") && fills("{WORLD_SIZE}", "{WORLD_SIZE}") &&
+              fills("}{RANK}", "}12"));
+static_assert(!fills("{NODE_RANK}", "") && !fills("{MASTER_PORT}", ""));
 
 // Two ranks of 2 cores with 2 threads. The first node had CPUs 0-3 and 8-11.
 constexpr Text kCounted = "0*8*1*2*8";
