@@ -107,6 +107,7 @@ struct Ask {
   uint16_t ras_port = 0;  ///< of NCCL's RAS on the node; 0: it is not asked
   uint8_t all_threads = 0;
   uint8_t zero = 0;
+  int32_t ras_rank = 0;  ///< who asks it: the answer is of the whole job
 };
 
 struct Stacks {

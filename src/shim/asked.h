@@ -7,8 +7,36 @@
 #include <sys/wait.h>
 
 #include "channel.h"
+#include "tree.h"
 
 namespace hpclaunch::shim {
+
+/// Memory that the reader inherits, where Yama's ptrace_scope is 1: of what the program has started, only an ancestor may
+/// open it.
+class Memories {
+ public:
+  explicit Memories(int program) {
+    char scope[8] = {};
+    if (!(first_line("/proc/sys/kernel/yama/ptrace_scope", scope) == "1")) return;
+    static int queue[kMost];
+    const int found = tree_of(program, queue, kMost, [](int) { return true; });
+    for (int i = 0; i < found; ++i) {
+      const Line path = process_path(queue[i], "mem");
+      const long fd = call(SYS_openat, AT_FDCWD, path.text().at, O_RDONLY);
+      if (fd >= 0) open_[count_++] = static_cast<int>(fd);
+    }
+  }
+  Memories(const Memories&) = delete;
+  Memories& operator=(const Memories&) = delete;
+  ~Memories() {
+    for (int i = 0; i < count_; ++i) close(open_[i]);
+  }
+
+ private:
+  static constexpr int kMost = 64;
+  int open_[kMost];
+  int count_ = 0;
+};
 
 class Asked {
  public:
@@ -23,6 +51,7 @@ class Asked {
     int ends[2];
     if (call(SYS_pipe2, ends, O_CLOEXEC) < 0) return answer(true);
     const int from = above_standard(ends[0]), into = above_standard(ends[1]);
+    const Memories memories(program);
     reader_ = fork();
     if (reader_ == 0) read(ask, program, into);
     close(into);

@@ -80,13 +80,14 @@ constexpr bool reports(const char* const* environment, Text rank_name) {
     if (rank >= 0) return rank == 0;
   }
   constexpr Text kLocal[] = {
-      "MPI_LOCALRANKID",   "SLURM_LOCALID",      "OMPI_COMM_WORLD_LOCAL_RANK",
-      "PALS_LOCAL_RANKID", "FLUX_TASK_LOCAL_ID", "JSM_NAMESPACE_LOCAL_RANK"};
-  const int local = number_in(environment, kLocal, 6);
+      "MPI_LOCALRANKID",         "SLURM_LOCALID",      "OMPI_COMM_WORLD_LOCAL_RANK",
+      "PALS_LOCAL_RANKID",       "FLUX_TASK_LOCAL_ID", "JSM_NAMESPACE_LOCAL_RANK",
+      "HPCLAUNCH_SSH_LOCAL_RANK"};
+  const int local = number_in(environment, kLocal, 7);
   if (local >= 0) return local == 0;
-  constexpr Text kRank[] = {"PMI_RANK",    "SLURM_PROCID",   "OMPI_COMM_WORLD_RANK",
-                            "PALS_RANKID", "FLUX_TASK_RANK", "PMIX_RANK"};
-  return number_in(environment, kRank, 6) <= 0;
+  constexpr Text kRank[] = {"PMI_RANK",       "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PALS_RANKID",
+                            "FLUX_TASK_RANK", "PMIX_RANK",    "HPCLAUNCH_SSH_RANK"};
+  return number_in(environment, kRank, 7) <= 0;
 }
 
 }  // namespace hpclaunch::shim

@@ -82,7 +82,7 @@ class Clients {
         continue;
       }
       if (free == last_) ++last_;
-      client_[free] = {fd, -1};
+      client_[free] = {fd, -1, false};
       ++count_;
       watch(events, fd, kFirst + static_cast<unsigned>(free), EPOLLIN, EPOLL_CTL_ADD);
     }
@@ -109,7 +109,7 @@ class Clients {
         channel::Head gone;
         gone.what = channel::What::gone;
         gone.rank = client.rank;
-        if (client.rank >= 0) queue.put(&gone, sizeof gone);
+        if (client.rank >= 0 && !is_here(client.rank)) queue.put(&gone, sizeof gone);
         return;
       }
       if (head.what == channel::What::begun) client.rank = head.rank;
@@ -124,11 +124,17 @@ class Clients {
         watch(events_, client_[i].fd, kFirst + static_cast<unsigned>(i), EPOLLIN, EPOLL_CTL_MOD);
   }
 
-  /// A frame of hpclaunch, to whom it is for.
+  /// A frame of hpclaunch, to whom it is for. One that has not read for long, as a stopped one, gets no more here: it
+  /// reads the end, connects again, and says again what hpclaunch has to answer.
   void pass(const channel::Head& head, const char* frame) const {
-    for (int i = 0; i < last_; ++i)
-      if (client_[i].fd >= 0 && (head.rank == channel::kAllRanks || head.rank == client_[i].rank))
-        call(SYS_sendto, client_[i].fd, frame, head.size, kNow, nullptr, 0);
+    for (int i = 0; i < last_; ++i) {
+      Client& client = client_[i];
+      if (client.fd < 0 || client.deaf) continue;
+      if (head.rank != channel::kAllRanks && head.rank != client.rank) continue;
+      if (call(SYS_sendto, client.fd, frame, head.size, kNow, nullptr, 0) != -EAGAIN) continue;
+      client.deaf = true;
+      call(SYS_shutdown, client.fd, SHUT_WR);
+    }
   }
 
   /// hpclaunch cannot be reached; they need not find that out themselves.
@@ -147,7 +153,13 @@ class Clients {
   struct Client {
     int fd;
     int rank;
+    bool deaf;
   };
+  bool is_here(int rank) const {
+    for (int i = 0; i < last_; ++i)
+      if (client_[i].fd >= 0 && client_[i].rank == rank) return true;
+    return false;
+  }
   int events_ = -1;
   int count_ = 0, last_ = 0;
   bool held_ = false;  // some are not read

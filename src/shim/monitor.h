@@ -13,6 +13,7 @@
 #include "channel.h"
 #include "examine.h"
 #include "memory_events.h"
+#include "scratch.h"
 #include "tail.h"
 #include "tree.h"
 
@@ -66,7 +67,7 @@ class RankMonitor {
     signals_ = static_cast<int>(result);
     if (plan_.logs.size > 0) open_log();
     int into[2] = {-1, -1};
-    for (int i = log_ < 0 && times_ < 0 ? 1 : 0; i < 2 && result >= 0; ++i)
+    for (int i = log_ < 0 && times_ < 0 && !hidden_ ? 1 : 0; i < 2 && result >= 0; ++i)
       result = open_pipe(from_[i], into[i]);
     const int self = own_pid();
     if (result >= 0) result = child_ = fork();
@@ -84,6 +85,7 @@ class RankMonitor {
     if (later_ != nullptr) later_->started(child_);
     for (const int from : from_) call(SYS_fcntl, from, F_SETFL, O_NONBLOCK);
     channel_.open();
+    scratch_.hold(plan_.directories);
     keep_files();
     channel_.tell_begun(child_);
     if (channel_.planned()) oom_before_ = oom_kills();
@@ -133,7 +135,7 @@ class RankMonitor {
 
   friend class Channel;  // for what hpclaunch sends:
   void ask(const channel::Ask& ask) {
-    if (alive_) asked_.begin(ask, child_, place_.rank == 0);
+    if (alive_) asked_.begin(ask, child_, place_.rank == ask.ras_rank);
   }
   void deliver(int signal) {
     if (!alive_) return;
@@ -194,7 +196,7 @@ class RankMonitor {
     if (from_[0] < 0 && later_ == nullptr) close(1);
     for (int first = kStderr + 1;;) {
       int next = -1;
-      const int own[] = {from_[0], from_[1], signals_, log_, times_, asked_.fd()};
+      const int own[] = {from_[0], from_[1], signals_, log_, times_, asked_.fd(), scratch_.fd()};
       for (const int fd : own)
         if (fd >= first && (next < 0 || fd < next)) next = fd;
       close_from(first, next < 0 ? -1 : next - 1);
@@ -283,7 +285,7 @@ class RankMonitor {
       if (stream == 1) tail_.add(seen);
       if (const int error = log_ < 0 ? 0 : write_all(log_, seen))
         lose_log(error, "write", plan_.logs);
-      write_all(stream + 1, seen);
+      if (!hidden_) write_all(stream + 1, seen);
     }
   }
 
@@ -314,8 +316,7 @@ class RankMonitor {
     return channel_.released();
   }
 
-  /// A launcher ends ranks with the same signals as anybody else, but this process with them. Some signal one
-  /// process after the other: ours may be on its way, and be KILL.
+  /// A launcher that ends ranks signals one process after the other: ours may be on its way, and be KILL.
   void await_own_signal(const siginfo_t& end) {
     forward_signals();
     const int by = end.si_code == CLD_EXITED ? 0 : end.si_status;
@@ -343,6 +344,7 @@ class RankMonitor {
   }
 
   [[noreturn]] void finish(const siginfo_t& end) {
+    scratch_.leave();
     const bool exited = end.si_code == CLD_EXITED;
     const bool failed = !exited || end.si_status != 0;
     if (failed && channel_.planned()) await_own_signal(end);
@@ -386,11 +388,12 @@ class RankMonitor {
   int log_ = -1;
   int log_error_ = 0;
   constinit inline static Buffer<kMaxPath + 32> log_path_;
-  bool timed_ = false;
-  int times_ = -1;  // file of --profile-start, until the first output
+  const bool hidden_ = is_hidden(plan_, place_);  // output goes to the log only
+  bool timed_ = false, only_own_ = false;         // only_own_: descriptors are open
+  int times_ = -1;                                // file of --profile-start, until the first output
   int signals_ = -1;
-  bool only_own_ = false;  // descriptors are open
   Tail tail_;
+  Scratch scratch_;
   Asked asked_{channel_};
 };
 

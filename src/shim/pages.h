@@ -1,7 +1,5 @@
 #pragma once
 // The memory of another process, a page at a time.
-#include <sys/uio.h>
-
 #include "kernel.h"
 
 namespace hpclaunch::shim {
@@ -68,17 +66,6 @@ class Pages {
   unsigned long numbers_[kSlots] = {};
   unsigned ages_[kSlots] = {};  ///< 0: empty
   char bytes_[kSlots][kPageBytes] = {};
-};
-
-/// Of a process, with process_vm_readv(2): it is neither stopped nor told.
-struct LiveProcess {
-  int pid = 0;
-  long page(unsigned long at, char* to) const {
-    const iovec own = {to, kPageBytes};
-    const iovec other = {reinterpret_cast<void*>(at), kPageBytes};
-    const long size = call(SYS_process_vm_readv, pid, &own, 1, &other, 1, 0);
-    return size == kPageBytes ? 0 : size < 0 ? size : -EFAULT;
-  }
 };
 
 }  // namespace hpclaunch::shim

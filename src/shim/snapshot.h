@@ -1,6 +1,6 @@
 #pragma once
 // One process: its threads, what they wait for, where they are in Python.
-#include "pages.h"
+#include "live.h"
 #include "waits.h"
 
 namespace hpclaunch::shim {

@@ -1,6 +1,6 @@
-// hpclaunch-stacks [--all-threads] [--ras HOST:PORT] [--most BYTES] PID
+// hpclaunch-stacks [--all-threads] [--ras HOST:PORT] [--most BYTES] PID [PID...]
 //
-// What a process and its descendants do: their threads, what these wait for, and where they are in Python. Reads /proc and
+// What a process and its descendants do (and others that belong to it, and theirs): their threads, what these wait for, and where they are in Python. Reads /proc and
 // the memory of the processes; stops, signals and changes none. docs/reference/stacks.md has the format.
 #include "ras.h"
 #include "snapshot.h"
@@ -17,7 +17,8 @@ struct Options {
   bool all_threads = false;
   int most = 65536;
   Text ras;
-  int pid = 0;
+  int pids[kMostProcesses];
+  int count = 0;
 };
 
 /// False: wrong usage.
@@ -32,11 +33,12 @@ bool read_options(int argc, char** argv, Options& to) {
       to.ras = argv[++i];
     } else if (word == "--most" && more) {
       if (!is_number(argv[++i], to.most) || to.most < kFewest || to.most > kMost) return false;
-    } else if (to.pid != 0 || !is_number(word, to.pid) || to.pid == 0) {
-      return false;
+    } else {
+      if (to.count == kMostProcesses || !is_number(word, to.pids[to.count])) return false;
+      if (to.pids[to.count++] == 0) return false;
     }
   }
-  return to.pid != 0;
+  return to.count > 0;
 }
 
 }  // namespace
@@ -46,7 +48,8 @@ bool read_options(int argc, char** argv, Options& to) {
   static int queue[kMostProcesses];
   Options options;
   if (!read_options(argc, argv, options)) {
-    Line("usage: hpclaunch-stacks [--all-threads] [--ras HOST:PORT] [--most BYTES] PID").print();
+    Line("usage: hpclaunch-stacks [--all-threads] [--ras HOST:PORT] [--most BYTES] PID [PID...]")
+        .print();
     leave(kUsage);
   }
   const timespec now = wall_clock();
@@ -56,7 +59,7 @@ bool read_options(int argc, char** argv, Options& to) {
   out.end();
   int count = 0;
   int left_out = 0;
-  queue[count++] = options.pid;
+  for (int i = 0; i < options.count; ++i) queue[count++] = options.pids[i];
   for (int i = 0; i < count; ++i) {
     Snapshot process(queue[i], options.all_threads, out);
     const bool alive = process.write([&](int child) {

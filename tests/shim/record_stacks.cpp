@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "shim/live.h"
 #include "shim/recorded.h"
 
 using namespace hpclaunch;

@@ -535,23 +535,30 @@ class Rights(Case):
         process = self.until(pid, lambda one: one["unread"] == b"it is undumpable", preexec_fn=who).processes[pid]
         self.assertEqual((process["threads"][pid]["state"] in (b"S", b"R"), process["threads"][pid]["frames"]), (True, []))
 
-    def test_the_call_is_filtered(self):
-        """As Yama or a container may forbid it."""
+    def filtered(self, *numbers):
+        """The process as it is seen where these calls are forbidden."""
         pid = self.python(self.SLEEP)
         self.main(pid, at="sleep")
-        number = {"x86_64": 310, "aarch64": 270}[os.uname().machine]
 
         def forbid():
-            program = b"".join(struct.pack("HBBI", *one) for one in (
-                (0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)))
-            buffer = ctypes.create_string_buffer(program)
-            filters = struct.pack("HxxxxxxP", 4, ctypes.addressof(buffer))
+            rows = []
+            for number in numbers:  # of pread, those of a page: the program's own start reads other sizes
+                size = [(0x20, 0, 0, 32), (0x15, 0, 1, 4096)] if number != numbers[0] else []
+                rows += [(0x20, 0, 0, 0), (0x15, 0, 1 + len(size), number), *size, (0x06, 0, 0, 0x00050001)]
+            rows.append((0x06, 0, 0, 0x7fff0000))
+            buffer = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in rows))
+            filters = struct.pack("HxxxxxxP", len(rows), ctypes.addressof(buffer))
             library = ctypes.CDLL(None)
             library.prctl(38, 1, 0, 0, 0)
             assert library.prctl(22, 2, filters, 0, 0) == 0
         process = snapshot(pid, preexec_fn=forbid).processes[pid]
-        self.assertEqual(process["unread"], b"its memory cannot be read (Operation not permitted)")
-        self.assertEqual((process["threads"][pid]["waits"], process["threads"][pid]["frames"]), (b"sleep", []))
+        return process["unread"], process["threads"][pid]["waits"], [frame[0] for frame in process["threads"][pid]["frames"]]
+
+    def test_the_call_is_filtered(self):
+        """As Yama or a container may forbid it: then by the file of its memory, and not at all where that is forbidden as well."""
+        readv, pread = {"x86_64": (310, 17), "aarch64": (270, 67)}[os.uname().machine]
+        self.assertEqual(self.filtered(readv), (None, b"sleep", [self.lines["sleep"]]))
+        self.assertEqual(self.filtered(readv, pread), (b"its memory cannot be read (Operation not permitted)", b"sleep", []))
 
     def test_stopped(self):
         pid = self.python(self.SLEEP)
@@ -616,6 +623,13 @@ class Processes(Case):
         self.assertEqual((len(seen.processes), seen.cut), (64, ["processes"]))
         self.assertEqual(seen.processes[pid]["unread"], None)
 
+    def test_what_belongs_to_it(self):
+        """A process beside it, as of a container that its engine does not keep below itself."""
+        pid, other = self.start("/bin/sleep", "1000"), self.start("/bin/sh", "-c", "sleep 1000 & wait")
+        self.until(other, lambda _: children(other))
+        seen = Record(execute(pid, str(other)).stdout)
+        self.assertEqual(list(seen.processes), [other, pid, *map(int, children(other))])  # the helper puts its PID last
+
     def test_most_bytes(self):
         pid = self.start("/bin/sh", "-c", "for i in $(seq 70); do sleep 1000 & done; wait")
         self.until(pid, lambda _: len(children(pid)) == 70)
@@ -629,10 +643,10 @@ class Processes(Case):
         ended = subprocess.Popen(["true"])
         ended.wait()
         self.assertEqual(execute(ended.pid).returncode, 1)
-        for words in ([], ["0"], ["-1"], ["x"], ["1", "2"], ["--most", "1", "1"], ["--most", "1"], ["--what", "1"], ["--ras"], ["1x"]):
+        for words in ([], ["0"], ["-1"], ["x"], ["--most", "1", "1"], ["--most", "1"], ["--what", "1"], ["--ras"], ["1x"]):
             done = subprocess.run([STACKS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT, check=False)
             self.assertEqual((done.returncode, done.stdout), (2, b""), words)
-            self.assertEqual(done.stderr, b"usage: hpclaunch-stacks [--all-threads] [--ras HOST:PORT] [--most BYTES] PID\n")
+            self.assertEqual(done.stderr, b"usage: hpclaunch-stacks [--all-threads] [--ras HOST:PORT] [--most BYTES] PID [PID...]\n")
 
     def test_a_dead_child(self):
         pid = self.python("import os, time\nif os.fork() == 0: os._exit(3)\ntime.sleep(1000)  # sleep")

@@ -239,9 +239,9 @@ class Server:
     def send(self, what, rank, number=None):
         self.send_raw(frame(what, rank, b"" if number is None else struct.pack("<i", number)), rank)
 
-    def ask(self, number, all_threads=False, ras_port=0):
+    def ask(self, number, all_threads=False, ras_port=0, ras_rank=0):
         """All ranks for their stacks."""
-        self.send_raw(frame(ASK, self.ALL, struct.pack("<IHBB", number, ras_port, all_threads, 0)))
+        self.send_raw(frame(ASK, self.ALL, struct.pack("<IHBBi", number, ras_port, all_threads, 0, ras_rank)))
 
     def send_raw(self, data, rank=ALL):
         for connection in self.welcomed if rank == self.ALL else [self.of_rank[rank]]:
