@@ -209,13 +209,56 @@ class TextReader {
   bool known_ = false, counting_ = false, in_dead_ = false;
 };
 
-GroupProgress comm_of(const Json& comm) {
+// Of each of RAS's hosts, "172.16.64.245", the job's processes: of that name, or of the one host which has all that answer.
+std::map<std::string, const std::map<long, int>*> hosts_of(const Json& comms,
+                                                           const Processes& job) {
+  std::map<std::string, std::set<long>> answering;
+  for (const Json& comm : comms)
+    for (const Json& rank : comm.at("ranks"))
+      answering[rank.value("host", "")].insert(rank.value("pid", 0L));
+  std::map<std::string, const std::map<long, int>*> found;
+  for (const auto& [host, processes] : answering) {
+    std::vector<const std::map<long, int>*> fit;
+    for (const auto& [name, own] : job) {
+      const auto has = [&of = own](long process) { return of.contains(process); };
+      if (!std::ranges::all_of(processes, has)) continue;
+      if (name == host) fit.clear();
+      fit.push_back(&own);
+      if (name == host) break;
+    }
+    if (fit.size() == 1) found[host] = fit.front();
+  }
+  return found;
+}
+
+// By their numbers in the communicator, the ranks of the job; empty where one that answers is unknown, or one comes twice.
+std::map<int, int> job_ranks(const Json& comm,
+                             const std::map<std::string, const std::map<long, int>*>& hosts) {
+  std::map<int, int> numbers;
+  std::set<int> seen;
+  for (const char* list : {"ranks", "missing_ranks"})
+    for (const Json& rank : comm.value(list, Json::array())) {
+      const auto host = hosts.find(rank.value("host", ""));
+      const bool known = host != hosts.end() && host->second->contains(rank.value("pid", 0L));
+      if (!known && std::string_view(list) == "missing_ranks") continue;  // it has ended
+      if (!known || !seen.insert(host->second->at(rank.value("pid", 0L))).second) return {};
+      numbers[rank.at("rank").get<int>()] = host->second->at(rank.value("pid", 0L));
+    }
+  return numbers;
+}
+
+// `numbers`: as job_ranks.
+GroupProgress comm_of(const Json& comm, const std::map<int, int>& numbers) {
+  const auto number_of = [&](const Json& rank) {
+    const int number = rank.at("rank").get<int>();
+    return numbers.empty() ? number : numbers.at(number);
+  };
   GroupProgress now;
   now.group = shown(comm.at("hash").get<std::string>());
   if (now.group.starts_with("0x")) now.group.erase(0, 2);
   std::map<std::string, long> most;  // of each kind
   for (const Json& rank : comm.at("ranks")) {
-    const int number = rank.at("rank").get<int>();
+    const int number = number_of(rank);
     now.ranks.push_back(number);
     long& sum = now.launched[number];
     for (const auto& [kind, count] : rank.at("collective_counts").items()) {
@@ -225,10 +268,10 @@ GroupProgress comm_of(const Json& comm) {
   }
   for (const Json& rank : comm.at("ranks"))
     for (const auto& [kind, count] : rank.at("collective_counts").items())
-      if (count.get<long>() < most[kind])
-        now.operation.try_emplace(rank.at("rank").get<int>(), shown(kind));
+      if (count.get<long>() < most[kind]) now.operation.try_emplace(number_of(rank), shown(kind));
   for (const Json& rank : comm.value("missing_ranks", Json::array())) {
-    const int number = rank.at("rank").get<int>();
+    if (!numbers.empty() && !numbers.contains(rank.at("rank").get<int>())) continue;
+    const int number = number_of(rank);
     const Json& status = rank.at("status");
     now.ranks.push_back(number);
     if (status.at("considered_dead").get<bool>())
@@ -242,7 +285,7 @@ GroupProgress comm_of(const Json& comm) {
 
 }  // namespace
 
-Result<Sequences> parse_ras(std::string_view answer) {
+Result<Sequences> parse_ras(std::string_view answer, const Processes& job) {
   constexpr std::size_t kMostBytes = 256u << 20;
   if (answer.size() > kMostBytes) return bad(fmt::format("an answer of {} bytes", answer.size()));
   const std::size_t brace = answer.find('{');
@@ -252,7 +295,13 @@ Result<Sequences> parse_ras(std::string_view answer) {
   try {
     Sequences all;
     const Json json = Json::parse(answer.substr(brace));
-    for (const Json& comm : json.at("communicators")) all.push_back(comm_of(comm));
+    const Json& comms = json.at("communicators");
+    const auto hosts = hosts_of(comms, job);
+    for (const Json& comm : comms) {
+      const std::map<int, int> numbers = job_ranks(comm, hosts);
+      all.push_back(comm_of(comm, numbers));
+      all.back().of_job = !numbers.empty();
+    }
     return all;
   } catch (const Json::exception& error) {
     return bad(fmt::format("JSON that is cut or has other keys: {}", shown(error.what())));

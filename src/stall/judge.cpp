@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "hpclaunch/text.h"
 
@@ -22,6 +23,7 @@ std::string waits_at(const Place& place) {
 }
 
 std::string spot_of(const Seen& one) { return spot(one.place, 400); }
+bool receives(const Seen* one) { return one->place.wait == Wait::receive; }
 
 class Judge {
  public:
@@ -202,7 +204,7 @@ class Judge {
     for (const Seen* one : outside_) {
       const Change& changed = one->changed;
       const bool moves = one->before != nullptr && !one->still &&
-                         (changed.function || changed.bytes || changed.children);
+                         (changed.function || changed.bytes || changed.threads || changed.children);
       const bool person = one->place.wait == Wait::serve || one->place.wait == Wait::terminal;
       (person ? persons : moves ? moving : standing).push_back(one);
     }
@@ -276,18 +278,18 @@ class Judge {
   void inside() {
     Group all = waiters_;
     all.insert(all.end(), outside_.begin(), outside_.end());
-    if (all.empty()) {
-      say(Kind::unknown, Sure::unknown, {}, "ask again");
-      return;
-    }
+    if (all.empty()) return static_cast<void>(say(Kind::unknown, Sure::unknown, {}, "ask again"));
     if (twice_ && std::ranges::any_of(all, [](const Seen* one) { return !one->still; })) return;
+    Group unseen;
+    std::ranges::copy_if(lost_, std::back_inserter(unseen), [](const Seen* one) {
+      return !one->rank->missing.empty() && one->rank->missing != kEnded;
+    });
     const std::vector<Group> groups = grouped(all, spot_of);
+    if (!unseen.empty()) return not_seen(unseen, groups[0][0]->place);
     const Place& most = groups[0][0]->place;
-    const auto receives = [](const Seen* one) { return one->place.wait == Wait::receive; };
     if (edges_.empty() && all.size() > 1 && std::ranges::all_of(all, receives)) {
       because("all ranks are in a receive, and none sends");
-      say(Kind::deadlock, Sure::likely, all, kTurns);
-      return;
+      return static_cast<void>(say(Kind::deadlock, Sure::likely, all, kTurns));
     }
     if (groups.size() == 1 || waiters_.empty()) return same_place(groups);
     const std::vector<Group> operations =
@@ -296,13 +298,13 @@ class Judge {
       Group few;
       for (std::size_t i = 1; i < groups.size(); ++i)
         few.insert(few.end(), groups[i].begin(), groups[i].end());
-      last_of_chains(few);
-      return;
+      return static_cast<void>(last_of_chains() || no_chain(few));
     }
-    if (std::ranges::any_of(all, [](const Seen* one) { return waits_for_one(one->place.wait); })) {
-      last_of_chains({});
-      return;
-    }
+    Group pairs;  // of all, those that wait for one rank each
+    std::ranges::copy_if(all, std::back_inserter(pairs),
+                         [](const Seen* one) { return waits_for_one(one->place.wait); });
+    if (!pairs.empty())
+      return static_cast<void>(last_of_chains() || beside_collective(pairs, all) || no_chain({}));
     const bool differ = operations.size() > 1;
     const std::vector<Group>& by = differ ? operations : groups;
     const bool tie = by[0].size() == by[1].size();
@@ -317,54 +319,68 @@ class Judge {
   }
 
   // All wait for one rank each: the last ones of the chains are not waited for by chance.
-  void last_of_chains(const Group& otherwise) {
+  bool last_of_chains() {
     std::set<int> ends;
     for (const auto& [rank, end] : ends_of_chains(edges_)) ends.insert(end);
     Group last;
     for (const Seen& one : all_)
       if (ends.contains(one.rank->rank) && !edges_.contains(one.rank->rank)) last.push_back(&one);
-    if (!last.empty()) {
-      because(fmt::format("the other ranks wait for {}, by their sockets or the flight recorder",
-                          named(ranks_of(last))));
-      say(Kind::outside, Sure::likely, last, kLook);
-    } else {
-      because("all ranks wait for another one, and for which one is not known");
-      say(Kind::unknown, Sure::unknown, otherwise, kLook);
-    }
+    if (last.empty()) return false;
+    because(fmt::format("the other ranks wait for {}, by their sockets or the flight recorder",
+                        named(ranks_of(last))));
+    return say(Kind::outside, Sure::likely, last, kLook);
+  }
+  // Few receive, for whom nobody sends, and the rest have gone on to a collective.
+  bool beside_collective(const Group& pairs, const Group& all) {
+    if (pairs.size() * 4 > all.size() || !std::ranges::all_of(pairs, receives)) return false;
+    const bool one = pairs.size() == 1;
+    because(fmt::format("{} of {} ranks wait {}", all.size() - pairs.size(), all.size(),
+                        verdict_.waiting));
+    because(fmt::format("{} in a receive, and no rank sends", one ? "it is" : "they are"));
+    return say(one ? Kind::outside : Kind::deadlock, Sure::likely, pairs, one ? kLook : kTurns);
+  }
+  bool no_chain(const Group& few) {
+    because("all ranks wait for another one, and for which one is not known");
+    return say(Kind::unknown, Sure::unknown, few, kLook);
+  }
+
+  void stands_at(const Place& place) {
+    verdict_.doing = doing(place);
+    if (place.user != nullptr) verdict_.place = frame_text(*place.user, 400);
+  }
+  // Nobody of whom something is known is elsewhere.
+  void not_seen(const Group& unseen, const Place& own) {
+    const Group first = grouped(unseen, [](const Seen& one) { return one.rank->missing; })[0];
+    const std::string& missing = first[0]->rank->missing;
+    because(fmt::format("of {} nothing is known: {}", named(ranks_of(first)), missing));
+    verdict_.doing = "has not started";
+    const bool away = missing == kElsewhere;
+    if (away) stands_at(own);
+    if (missing == kNotStarted)
+      say(Kind::outside, Sure::likely, first, "look at its node and at its first output");
+    else
+      say(Kind::unknown, Sure::unknown, away ? Group() : first,
+          away ? "on that node: hpclaunch stacks" : "ask again");
   }
 
   void same_place(const std::vector<Group>& groups) {
     if (groups.size() > 1) {
       because(fmt::format("the ranks are at {} places", groups.size()));
-      say(Kind::unknown, Sure::unknown, {}, kLook);
-      return;
+      return static_cast<void>(say(Kind::unknown, Sure::unknown, {}, kLook));
     }
     const Place& place = groups[0][0]->place;
     verdict_.waiters = ranks_of(groups[0]);
     verdict_.waiting = waits_at(place);
-    verdict_.doing = doing(place);
-    if (place.user != nullptr) verdict_.place = frame_text(*place.user, 400);
+    stands_at(place);
     if (place.wait == Wait::serve || place.wait == Wait::terminal) {
       say(Kind::serving, Sure::likely, {}, "nothing to do where requests or input are missing");
-    } else if (waits_for_ranks(place.wait) || place.wait == Wait::socket ||
-               place.wait == Wait::connect) {
-      because("no rank is elsewhere");
-      say(Kind::same_place, twice_ ? Sure::likely : Sure::unknown, {},
-          "check the network between the nodes and the devices: hpclaunch verify, hpclaunch "
-          "doctor");
     } else {
+      const bool network =
+          waits_for_ranks(place.wait) || place.wait == Wait::socket || place.wait == Wait::connect;
       because("no rank is elsewhere");
-      say(Kind::same_place, twice_ ? Sure::likely : Sure::unknown, {}, kLook);
+      say(Kind::same_place, twice_ ? Sure::likely : Sure::unknown, {}, network ? kNetwork : kLook);
     }
   }
-
-  static constexpr const char* kLook =
-      "look at that line; hpclaunch stacks --all-threads shows the other threads";
-  static constexpr const char* kTurns = "let one of them send while the other one receives";
-  static constexpr const char* kWorkers =
-      "look for what ended that process (memory, dmesg); start with fewer workers";
-  static constexpr const char* kSameOrder =
-      "let all ranks of a group call the same collectives in the same order";
 
   const Sequences &sequences_, &sequences_before_;
   bool twice_;

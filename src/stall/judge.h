@@ -16,6 +16,17 @@ struct Seen {
 };
 using Group = std::vector<const Seen*>;
 
+// What to do next.
+inline constexpr const char* kLook =
+    "look at that line, and at all threads: hpclaunch stacks --all-threads";
+inline constexpr const char* kNetwork =
+    "check the network between the nodes and the devices: hpclaunch verify, hpclaunch doctor";
+inline constexpr const char* kTurns = "let one of them send while the other one receives";
+inline constexpr const char* kWorkers =
+    "look for what ended that process (memory, dmesg); start with fewer workers";
+inline constexpr const char* kSameOrder =
+    "let all ranks of a group call the same collectives in the same order";
+
 /// "all_reduce at /home/ann/train.py:41 step"
 std::string spot(const Place& place, int width = 70);
 

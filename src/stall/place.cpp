@@ -53,11 +53,35 @@ const KnownWait* known_wait(const Frame& frame) {
 
 bool runs(const Thread& thread) { return thread.state == 'R' || thread.state == 'D'; }
 
+// Beside the program: a container, which an engine does not keep below itself.
+bool is_beside(const Rank& rank, const Process& process) {
+  return &process != &rank.processes.front() &&
+         std::ranges::none_of(rank.processes,
+                              [&](const Process& one) { return one.pid == process.parent; });
+}
+
 std::vector<const Process*> children_of(const Rank& rank, const Process& parent) {
   std::vector<const Process*> found;
   for (const Process& one : rank.processes)
-    if (one.parent == parent.pid && &one != &parent) found.push_back(&one);
+    if (&one != &parent &&
+        (one.parent == parent.pid || (&parent == &rank.processes.front() && is_beside(rank, one))))
+      found.push_back(&one);
   return found;
+}
+
+bool has_python(const Rank& rank, const Process& process, int depth = 0) {
+  if (!process.python.empty()) return true;
+  return depth < 8 && std::ranges::any_of(rank.processes, [&](const Process& one) {
+           return one.parent == process.pid && &one != &process && has_python(rank, one, depth + 1);
+         });
+}
+
+// What leads to the program, of those that a shell or an agent has started; 0: it does not. Python goes before what has
+// none, and the own tree before what a rank has left behind.
+int leads(const Rank& rank, const Process& process, bool waits_for_child) {
+  const bool beside = is_beside(rank, process);
+  if (has_python(rank, process)) return beside ? 3 : 4;
+  return beside ? 1 : waits_for_child ? 2 : 0;
 }
 
 }  // namespace
@@ -179,12 +203,16 @@ Place place_of(const Rank& rank) {
         (!bare || !process->python.empty() || !process->unread.empty()))
       break;
     std::optional<Place> next;
+    int best = 0;
     for (const Process* child : children_of(rank, *process)) {
+      const int one = leads(rank, *child, place.wait == Wait::child);
+      if (one == 0 || one < best) continue;
       const Place there = place_in(*child, main_thread(*child));
-      const bool python = !child->python.empty();
-      if (!python && (place.wait != Wait::child || next)) continue;
       // Of several workers the one that is not where the others wait.
-      if (!next || (waits_for_ranks(next->wait) && !waits_for_ranks(there.wait))) next = there;
+      const bool outside = !child->python.empty() && next && waits_for_ranks(next->wait) &&
+                           !waits_for_ranks(there.wait);
+      if (one > best || outside) next = there;
+      best = one;
     }
     if (!next) break;
     place = *next;

@@ -62,8 +62,11 @@ struct Change {
   bool line = true;      ///< its innermost frame
   bool function = true;  ///< of the user's own code
   bool ran = true;       ///< the thread had processor time or was switched to
+  bool fed = true;       ///< it was switched to more often than one that polls
   bool computed =
       true;  ///< some process had more than a hundredth of a core, which threads of libraries take
+  bool threads =
+      true;  ///< one that it may wait for was at another line, or was fed by a socket (not in a poll) or a file
   bool children = true;  ///< others are there, or one of them computed
   bool bytes = true;     ///< more than 1 KiB/s were read and written
 };

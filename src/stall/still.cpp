@@ -6,6 +6,32 @@
 
 namespace hpclaunch::stacks {
 
+namespace {
+
+// A receive with a time-out returns a few times in a second, to nothing.
+bool more_than_a_poll(const Thread& old, const Thread& now, double seconds) {
+  constexpr double kPolls = 4;  // in a second
+  return static_cast<double>(now.switches - old.switches) > 1 + kPolls * seconds;
+}
+
+// The main thread waits for something of its own process, and another Python thread works for it.
+bool threads_work(const Place& was, const Place& is, double seconds) {
+  if (is.wait != Wait::lock && is.wait != Wait::queue && is.wait != Wait::child) return false;
+  std::map<int, const Thread*> earlier;
+  for (const Thread& one : was.process->threads) earlier[one.tid] = &one;
+  return std::ranges::any_of(is.process->threads, [&](const Thread& one) {
+    const auto at = earlier.find(one.tid);
+    if (one.frames.empty() || one.tid == is.thread->tid || at == earlier.end()) return false;
+    const Thread& old = *at->second;
+    const Wait wait = kernel_wait(one);
+    const bool fed = (wait == Wait::socket && more_than_a_poll(old, one, seconds)) ||
+                     (wait == Wait::file && old.switches != one.switches);
+    return fed || old.frames.empty() || old.frames.back() != one.frames.back();
+  });
+}
+
+}  // namespace
+
 Change change(const Rank& before, const Place& was, const Rank& now, const Place& is) {
   Change found;
   if (was.thread == nullptr || is.thread == nullptr) return found;
@@ -16,6 +42,7 @@ Change change(const Rank& before, const Place& was, const Rank& now, const Place
                old.frames.back() != thread.frames.back();
   found.function = !same || was.user == nullptr || is.user == nullptr ||
                    was.user->function != is.user->function || was.user->file != is.user->file;
+  found.fed = !same || more_than_a_poll(old, thread, std::max(0.0, now.at - before.at));
   found.ran = !same || old.cpu_ms != thread.cpu_ms || old.switches != thread.switches;
 
   const double seconds = std::max(0.0, now.at - before.at);
@@ -34,6 +61,7 @@ Change change(const Rank& before, const Place& was, const Rank& now, const Place
     children |= busy && one.pid != is.process->pid;
     if (one.bytes >= 0 && at->second->bytes >= 0) bytes += one.bytes - at->second->bytes;
   }
+  found.threads = same && threads_work(was, is, seconds);
   found.computed = computed;
   found.children = children;
   found.bytes = static_cast<double>(bytes) > 1024 * seconds;
@@ -43,11 +71,13 @@ Change change(const Rank& before, const Place& was, const Rank& now, const Place
 bool is_still(const Change& changed, const Rank& before, const Place& was, const Rank& now,
               const Place& is) {
   if (!before.missing.empty() || !now.missing.empty())
-    return before.missing == now.missing && (now.missing == kNoAnswer || now.missing == kEnded);
+    return before.missing == now.missing &&
+           (now.missing == kNoAnswer || now.missing == kEnded || now.missing == kElsewhere);
   if (changed.stack) return false;
   const bool computes = is.wait == Wait::device && changed.ran;  // perhaps for itself alone
   if (waits_for_ranks(is.wait) && waits_for_ranks(was.wait) && !computes) return true;
-  return !changed.ran && !changed.computed && !changed.children && !changed.bytes;
+  return !changed.ran && !changed.computed && !changed.threads && !changed.children &&
+         !changed.bytes;
 }
 
 bool is_still(const Rank& before, const Place& was, const Rank& now, const Place& is) {
@@ -102,8 +132,9 @@ bool Stall::add(const Snapshot& snapshot, double now, double output, const Seque
       if (!still) seen.still_since = now;
       if (!still || (rank.missing.empty() && changed.ran)) seen.quiet_since = now;
       // What comes over the network to a rank outside is work: a download.
-      const bool fed = place.wait == Wait::socket && changed.ran;
-      if (changed.line || changed.bytes || changed.children || fed) seen.line_since = now;
+      const bool fed = place.wait == Wait::socket && changed.fed;
+      if (changed.line || changed.bytes || changed.children || changed.threads || fed)
+        seen.line_since = now;
       seen.last = rank;
     }
     const std::optional<Place> child = busy_child(rank, place);
@@ -115,7 +146,8 @@ bool Stall::add(const Snapshot& snapshot, double now, double output, const Seque
         wait == Wait::sleep || wait == Wait::child ||
         (wait == Wait::queue && (!child || child->wait == Wait::sleep ||
                                  child->wait == Wait::serve || child->wait == Wait::running));
-    for_others |= rank.missing.empty() ? !idle : rank.missing == kNoAnswer;
+    for_others |=
+        rank.missing.empty() ? !idle : (rank.missing == kNoAnswer || rank.missing == kElsewhere);
     some |= rank.missing.empty();
     only_raw &= place.user == nullptr || place.wait == Wait::socket;
     raw.insert(place.user == nullptr ? doing(place) : frame_text(*place.user, 400));

@@ -158,6 +158,31 @@ TEST_CASE("RAS: JSON") {
   CHECK(behind->front().launched == now.launched);
 }
 
+TEST_CASE("RAS: a communicator of some ranks, by their processes") {
+  const std::string answer = file("ras/answer.json");
+  const auto of = [&](const Processes& job) {
+    const Result<Sequences> made = parse_ras(answer, job);
+    REQUIRE(made);
+    return made->front();
+  };
+  const std::map<long, int> eight = {
+      {1524344, 8}, {1524345, 9}, {1524346, 10}, {1524347, 11}, {7, 12}};
+  const GroupProgress all = of({{"n1", {{1524344, 0}, {4, 1}}}, {"n2", eight}});
+  CHECK(all.of_job);
+  CHECK(all.ranks == Ranks{8, 9, 10, 11});
+  CHECK(all.launched == Counts{{8, 31}, {11, 30}});
+  CHECK(all.operation == std::map<int, std::string>{{11, "AllReduce"}});
+  CHECK(all.silent == Ranks{9});
+  CHECK(all.dead == Ranks{10});
+  // Which of two hosts, unless it has the name; and one whose processes are not the job's.
+  CHECK(!of({{"n1", eight}, {"n2", eight}}).of_job);
+  CHECK(of({{"172.16.64.245", eight}, {"n2", eight}}).of_job);
+  CHECK(!of({{"n1", {{1524344, 0}}}}).of_job);
+  // Two devices of one process; and a process that has ended.
+  CHECK(!of({{"n1", {{1524344, 0}, {1524347, 0}}}}).of_job);
+  CHECK(of({{"n1", {{1524344, 2}, {1524347, 3}}}}).ranks == Ranks{2, 3});
+}
+
 TEST_CASE("RAS: silence, half an answer, and none") {
   CHECK(!parse_ras(""));
   CHECK(!parse_ras("ERROR: unknown command\n"));

@@ -135,6 +135,23 @@ TEST_CASE("two ranks that receive from each other are a deadlock", "[stall]") {
     CHECK(all.sure == Sure::likely);
     CHECK(all.culprits == std::vector<int>{0, 1, 2, 3});
   }
+  SECTION("few receive, from whom is not known, and the rest are in a collective") {
+    const auto few = [](int receivers) {
+      return test::judged(
+          [=](int rank, int) -> std::vector<Made> {
+            return {rank >= 3 && rank < 3 + receivers ? gloo("recv", 50) : gloo()};
+          },
+          8);
+    };
+    CHECK(few(2).kind == Kind::deadlock);
+    CHECK(few(2).sure == Sure::likely);
+    CHECK(few(2).culprits == std::vector<int>{3, 4});
+    CHECK(few(2).waiters == std::vector<int>{0, 1, 2, 5, 6, 7});
+    CHECK(few(2).place == "/home/ann/train.py:50 step");
+    CHECK(few(1).kind == Kind::outside);
+    CHECK(few(1).culprits == std::vector<int>{3});
+    CHECK(few(3).sure == Sure::unknown);
+  }
   SECTION("by the flight recorder") {
     const auto exchange = [](int rank, int) -> std::vector<Made> {
       return {rank == 2 || rank == 6 ? gloo("recv", 50) : gloo()};

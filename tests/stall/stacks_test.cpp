@@ -175,3 +175,51 @@ TEST_CASE("a path is cut in its middle, and one of a library is what is imported
   CHECK(shown("/opt/conda/lib/python3.12/site-packages/torch/nn/x.py") ==
         "  torch/nn/x.py:41 step");
 }
+
+TEST_CASE("a rank of which nothing is known may be the one", "[stall]") {
+  const auto but_one = [](std::string_view why) {
+    return test::judged(
+        [=](int rank, int) {
+          return std::vector<test::Made>{rank == 5 ? test::missing(why) : test::gloo()};
+        },
+        8);
+  };
+  const Verdict late = but_one(kNotStarted);
+  CHECK(late.kind == Verdict::Kind::outside);
+  CHECK(late.culprits == std::vector<int>{5});
+  CHECK(text(late).starts_with("rank 5 is not where the others wait: it has not started\n"));
+  const Verdict slow = but_one(kTooSlow);
+  CHECK(slow.kind == Verdict::Kind::unknown);
+  CHECK(slow.sure == Verdict::Sure::unknown);
+  CHECK(slow.evidence == std::vector<std::string>{
+                             "of rank 5 nothing is known: its stacks could not be read in time"});
+  const Verdict elsewhere = but_one(kElsewhere);
+  CHECK(elsewhere.kind == Verdict::Kind::unknown);
+  CHECK(elsewhere.culprits.empty());
+  CHECK(elsewhere.place == "/home/ann/train.py:41 step");
+  CHECK(elsewhere.advice == "on that node: hpclaunch stacks");
+}
+
+TEST_CASE("what a rank has left behind does not hide its program", "[stall]") {
+  const auto one = [](int pid, int parent, std::string name, std::string waits, bool python) {
+    test::Made made = python ? test::gloo() : test::Made{};
+    made.pid = pid;
+    made.parent = parent;
+    made.name = std::move(name);
+    if (!python) made.python = "-", made.waits = std::move(waits);
+    return made;
+  };
+  const auto shell = one(10, 1, "sh", "child 12", false), tail = one(11, 1, "tail", "-", false);
+  const auto below = one(12, 10, "bash", "child 13", false), time = one(12, 10, "time", "-", false);
+  const auto python = one(13, 12, "python3", "", true), container = one(14, 1, "p", "", true);
+  using Tree = std::vector<test::Made>;
+  const auto place = [](const Tree& tree) {
+    return tree_text(test::snapshot_of([&](int, int) { return tree; }, 1));
+  };
+  for (const Tree& tree : {Tree{shell, tail, below, python}, Tree{shell, below, python, tail},
+                           Tree{shell, container, below, python}, Tree{shell, tail, container},
+                           Tree{shell, time, container}})
+    CHECK_THAT(place(tree), ContainsSubstring("all_reduce"));
+  CHECK_THAT(place({shell, tail, time}), ContainsSubstring("time"));
+  CHECK_THAT(place({shell, tail}), ContainsSubstring("tail"));
+}

@@ -319,6 +319,27 @@ TEST_CASE("a rank that stands raises one after the limit, a busy one after three
             return std::vector<Made>{made};
           }) == kLimit);
   }
+  SECTION("a thread that works for the one that waits is movement, one that sleeps is not") {
+    const auto with = [](bool joins, std::string_view thread, int switches = 40) {
+      return alarm([=](int rank, int look) {
+        Made made = joins ? waits(
+                                "1119 join /usr/lib/python3.11/threading.py;30 fetch "
+                                "/home/ann/data.py",
+                                "futex")
+                          : waits("71 step /home/ann/load.py", "sleep");
+        made.more = fmt::format("thread\t4003\tS\t-\t3\t{}\t-\t-\t{}\t-\tpython3\n",
+                                switches * look, thread) +
+                    test::lines_of("40 work /home/ann/data.py");
+        return std::vector<Made>{rank == 5 ? made : gloo()};
+      });
+    };
+    CHECK(with(true, "tcp 203.0.113.9:443") == -1);
+    CHECK(with(true, "sleep") == kLimit);
+    CHECK(with(false, "tcp 203.0.113.9:443") == kLimit);
+    CHECK(with(true, "file /data/x", 1) == -1);
+    constexpr int kTimeOuts = 7;  // in 5 s: a receive that nothing comes to
+    CHECK(with(true, "tcp 203.0.113.9:443", kTimeOuts) == kLimit);
+  }
   SECTION("victims that spin do not hide it") {
     CHECK(alarm([](int rank, int look) {
             Made spin = gloo();
