@@ -14,12 +14,15 @@ namespace hpclaunch::stacks {
 inline constexpr std::string_view kNoAnswer = "its node does not answer";
 inline constexpr std::string_view kTooSlow = "its stacks could not be read in time";
 inline constexpr std::string_view kEnded = "it has ended";
+/// Of a node whose own hpclaunch has it.
+inline constexpr std::string_view kElsewhere = "another hpclaunch has started it";
 inline constexpr std::string_view kNotStarted = "it has not started";
 
 /// One process group, or communicator of NCCL. Maps are by rank; what is unknown of a rank is not in them.
 struct GroupProgress {
   std::string group;                     ///< "0 (default_pg)"; "27a079b828ff1a75" of RAS
   std::vector<int> ranks;                ///< its members, ascending; empty: unknown
+  bool of_job = false;                   ///< of RAS: they are known to be ranks of the job
   std::map<int, long> launched;          ///< collectives that it has started; of RAS, of all kinds
   std::map<int, long> completed;         ///< those that have ended
   std::map<int, long> current;           ///< number of the one at which it is
@@ -36,9 +39,12 @@ using Sequences = std::vector<GroupProgress>;
 /// code is refused. Errors: `invalid`.
 Result<Sequences> parse_flight_recorder(int rank, std::string_view pickle);
 
+/// Ranks of the job: by host, by process ID.
+using Processes = std::map<std::string, std::map<long, int>>;
+
 /// The answer to `verbose status`, as text or JSON. Ranks are those of the communicator: of one with all ranks, those of
-/// the job. Errors: `invalid`.
-Result<Sequences> parse_ras(std::string_view answer);
+/// the job. With `job` they are the job's in JSON, where the process of each is one of it. Errors: `invalid`.
+Result<Sequences> parse_ras(std::string_view answer, const Processes& job = {});
 
 /// The dumps of several ranks, by group.
 Sequences merged(const std::vector<Sequences>& of_ranks);

@@ -227,6 +227,7 @@ struct Ending {
   bool time_limit = false;  ///< that was the batch system at the end of the job's time
   bool stalled = false;     ///< --on-stall has ended it
   std::string stall = {};   ///< the last one that was seen, JSON: what all ranks did, and who hangs
+  std::string stacks = {};  ///< the same, of LastLook
 };
 
 /// Of one rank, as hpclaunch-stacks has read it: docs/reference/stacks.md.
@@ -252,12 +253,36 @@ struct StallWatch {
   std::function<StallStep(const std::vector<RankStacks>& ranks, long quiet_ms)> look;
 };
 
+/// Shortly before ranks are ended (`why`: "time-limit", "end-timeout", "kill"), and once more a second later: what they
+/// do, as JSON for the report; "": none has answered. `so_far`: what is known of the job then.
+using LastLook = std::function<std::string(const std::vector<RankStacks>& ranks,
+                                           std::string_view why, const Ending& so_far)>;
+
 /// How ranks are asked what they do.
 struct Asking {
   std::string reader =
       {};  ///< the program hpclaunch-stacks on this machine, for ranks of the local launcher
   int ras_port = 0;  ///< where NCCL answers on each node (NCCL_RAS_ADDR); 0: nowhere
   std::optional<StallWatch> watch = {};
+  double job_ends_at = 0;  ///< UNIX time; 0: unknown
+  std::vector<std::string> batch_daemons =
+      {};  ///< programs that signal all processes of a job: "slurmstepd"
+  LastLook last_look = {};
+};
+
+/// Does work in a copy of this process, which is not waited for: a file system may hang.
+class Apart {
+ public:
+  Apart() = default;
+  Apart(const Apart&) = delete;
+  Apart& operator=(const Apart&) = delete;
+  ~Apart();  ///< waits up to two seconds, so that what follows is later
+  /// Nothing where the last one is still at work.
+  void run(const std::function<void()>& work);
+
+ private:
+  bool ends_within(long ms);
+  int at_work_ = -1;  // readable when it has ended
 };
 
 /// Asks the `hpclaunch run` with this process ID, which is this user's and on this machine. Within five seconds.
@@ -277,14 +302,11 @@ Result<Ending> run_local(const Plan& plan, const EnvSnapshot& env, const std::st
 /// processes open. Both are created, and rank 0's file. Errors: `system` with the path.
 Result<std::string> claim_log_directory(const std::string& directory, int ranks);
 
-/// Where hpclaunch listens for the monitors of the ranks, and who else may end them.
+/// Where hpclaunch listens for the monitors of the ranks.
 struct ChannelPlace {
   std::vector<std::string>
       addresses;  ///< numeric, the best first; of one alone it listens there only
   int first_port = 0, last_port = 0;  ///< 0: any
-  std::vector<std::string>
-      batch_daemons;       ///< programs that signal all processes of a job: "slurmstepd"
-  double job_ends_at = 0;  ///< UNIX time; 0: unknown
 };
 
 /// Starts the launcher and stays beside it until it, and everything on this machine that it leaves, has
@@ -294,5 +316,24 @@ struct ChannelPlace {
 Result<Ending> run_supervised(const Plan& plan, const std::vector<std::string>& argv,
                               const EnvSnapshot& env, const ChannelPlace& place,
                               const Asking& asking);
+
+/// A launch with one ssh for each node (docs/ssh.md).
+struct SshJob {
+  struct Node {
+    std::string host;
+    int ranks = 1;
+  };
+  std::vector<Node> nodes;
+  std::vector<std::string> ssh;      ///< the program, absolute, and its options
+  std::vector<std::string> command;  ///< the shim of this installation, then the program
+  std::string libexec;               ///< folder of the shim and of what else a node must have
+  bool label = false;
+  bool verbose = false;
+  double grace_seconds = 5;  ///< between a signal that ends the ranks and KILL
+};
+
+/// A launcher like mpiexec: stays until all ranks have ended. The status is that of the rank that failed first; 125
+/// where a node did not start, 255 where one was lost. Signals as run_local. Errors: of what a node must have.
+Result<int> launch_by_ssh(const SshJob& job, const EnvSnapshot& env);
 
 }  // namespace hpclaunch::sys

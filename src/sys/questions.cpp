@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,7 +21,10 @@
 namespace hpclaunch::sys {
 namespace {
 
-constexpr long kPatience = 4000;               // ms for all ranks to answer
+constexpr long kPatience = 4000;  // ms for all ranks to answer
+constexpr long kSilence =
+    3000;  // for those of which nothing is heard, when they are all that is missing
+constexpr long kPatienceAgain = 700;  // for those that did not answer the last question either
 constexpr std::size_t kMostText = 512 * 1024;  // of one rank
 constexpr std::size_t kMostClients = 16;
 constexpr std::size_t kMostRequest = 64;
@@ -34,11 +38,14 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&at); }
 };
 
-// An abstract one leaves nothing behind; who is at its other end is asked of the kernel.
+// An abstract one leaves nothing behind; who is at its other end is asked of the kernel. Containers may share a network
+// namespace, and so these names, but not process IDs: the inode is that of their namespace, 0 without /proc.
 Address address_of(int pid) {
+  struct stat pids {};
+  if (stat("/proc/self/ns/pid", &pids) != 0) pids.st_ino = 0;
   Address address;
   address.at.sun_family = AF_UNIX;
-  const std::string name = fmt::format("hpclaunch-run-{}", pid);
+  const std::string name = fmt::format("hpclaunch-run-{}-{}", pids.st_ino, pid);
   std::memcpy(address.at.sun_path + 1, name.data(), name.size());
   address.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
@@ -125,37 +132,55 @@ void Questions::next() {
   open_.assign(count, true);
   heard_.assign(count, false);
   left_ = ranks_.count;
-  limit_ = clock_ms() + kPatience;
+  reading_ = 0;
+  asked_at_ = clock_ms();
+  late_.resize(count);
+  awaited_ = static_cast<int>(std::ranges::count(late_, Late::no));
   for (int rank = 0; rank < ranks_.count; ++rank) {
     answers_[rank].host = ranks_.host(rank);
     if (const std::string missing = ranks_.missing(rank); !missing.empty()) settle(rank, missing);
   }
   if (left_ > 0) ranks_.ask(number_, wanted_.front().all_threads);
-  if (left_ == 0) limit_ = clock_ms();
+  shorten();
+}
+
+// Nothing is to come, or only from those that did not answer the last question either: two take no longer than one.
+void Questions::shorten() {
+  const long patience = awaited_ == 0 ? kPatienceAgain : reading_ > 0 ? kPatience : kSilence;
+  limit_ = left_ == 0 ? clock_ms() : asked_at_ + patience;
 }
 
 void Questions::settle(int rank, const std::string& missing) {
   if (!open_[rank]) return;
   open_[rank] = false;
   --left_;
+  if (late_[rank] == Late::no) --awaited_;
+  if (heard_[rank]) --reading_;
   if (answers_[rank].text.empty())
     answers_[rank].missing = missing.empty() ? "its stacks could not be read" : missing;
 }
 
 void Questions::hear(int number, int rank, std::string_view piece, bool last) {
-  if (wanted_.empty() || number != number_ || !open_[rank]) return;
+  if (late_.empty()) return;  // nobody has asked yet
+  const bool open = !wanted_.empty() && open_[rank];
+  if (late_[rank] == Late::silent || (late_[rank] == Late::slow && last)) {
+    if (open) ++awaited_;
+    late_[rank] = Late::no;
+  }
+  if (!open || number != number_) return;
+  if (!heard_[rank]) ++reading_;
   heard_[rank] = true;
   std::string& text = answers_[rank].text;
   if (text.size() + piece.size() <= kMostText) text += piece;
   if (last) settle(rank, "");
-  if (left_ == 0) limit_ = clock_ms();
+  shorten();
 }
 
 void Questions::lose(int rank) {
   if (wanted_.empty() || !open_[rank]) return;
   answers_[rank].text.clear();
   settle(rank, ranks_.missing(rank));
-  if (left_ == 0) limit_ = clock_ms();
+  shorten();
 }
 
 void Questions::turn() {
@@ -173,13 +198,28 @@ void Questions::turn() {
       if (open_[rank]) {
         answers_[rank].text.clear();
         settle(rank, std::string(heard_[rank] ? stacks::kTooSlow : stacks::kNoAnswer));
+        late_[rank] = heard_[rank] ? Late::slow : Late::silent;
       }
+    choose_ras_rank();
     const Answer answer = std::move(wanted_.front().answer);
     wanted_.pop_front();
     const std::vector<RankStacks> answers = std::move(answers_);
     limit_ = kNever;
     answer(answers);
     if (!wanted_.empty() && limit_ == kNever) next();
+  }
+}
+
+// The next node whose first rank has answered.
+void Questions::choose_ras_rank() {
+  if (answers_[ras_rank_].text.find("\nras\t") != std::string::npos) return;
+  for (int next = 1; next < ranks_.count; ++next) {
+    const int rank = (ras_rank_ + next) % ranks_.count;
+    const bool first = rank == 0 || answers_[rank - 1].host != answers_[rank].host;
+    if (!first || answers_[rank].text.empty() || answers_[rank].host == answers_[ras_rank_].host)
+      continue;
+    ras_rank_ = rank;
+    return;
   }
 }
 

@@ -42,6 +42,8 @@ class Questions {
   void hear(int number, int rank, std::string_view piece, bool last);
   /// It has ended, or is gone.
   void lose(int rank);
+  /// Who asks NCCL's RAS: rank 0, or one of another node where the last one got no answer.
+  int ras_rank() const { return ras_rank_; }
 
  private:
   struct Wanted {
@@ -49,6 +51,7 @@ class Questions {
     Answer answer;
     int client;  // descriptor; -1: --stall
   };
+  enum class Late : char { no, silent, slow };
   struct Client {
     std::string in, out;
     std::size_t sent = 0;  // of `out`
@@ -57,19 +60,26 @@ class Questions {
   void ask(bool all_threads, Answer answer, int client);
   void next();
   void settle(int rank, const std::string& missing);
+  void shorten();
   void accept();
   void serve(int fd, unsigned what);
   void close_client(int fd);
+  void choose_ras_rank();
 
   Ranks ranks_;
   int listening_ = -1, events_ = -1;
   std::map<int, Client> clients_;  // by descriptor
   std::deque<Wanted> wanted_;      // the first one is being asked
   int number_ = 0;                 // of it
+  int ras_rank_ = 0;
   std::vector<RankStacks> answers_;
   std::vector<bool> open_;   // ranks that have not answered
   std::vector<bool> heard_;  // those of which a reader is at work
-  int left_ = 0;             // of them
+  std::vector<Late> late_;   // with the last question
+  int left_ = 0;             // of those that are open
+  int awaited_ = 0;          // of those that are open and not late
+  int reading_ = 0;          // of those that are open and heard
+  long asked_at_ = 0;
   long limit_ = kNever;
 };
 

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "hpclaunch/events.h"
 #include "hpclaunch/sys.h"
@@ -115,6 +117,43 @@ void fill_standard_files() {
   int fd = 0;
   while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
   if (fd > STDERR_FILENO) close(fd);
+}
+
+Apart::~Apart() {
+  constexpr long kPatience = 2000;
+  ends_within(kPatience);
+  if (at_work_ >= 0) close(at_work_);
+}
+
+bool Apart::ends_within(long ms) {
+  const long limit = clock_ms() + ms;
+  while (at_work_ >= 0) {
+    Wait wait;
+    wait.on(at_work_);
+    wait.until(limit);
+    wait.run();
+    if (wait.ready(at_work_)) close(std::exchange(at_work_, -1));
+    if (at_work_ >= 0 && clock_ms() >= limit) return false;
+  }
+  return true;
+}
+
+void Apart::run(const std::function<void()>& work) {
+  Pipe pipe;
+  if (!ends_within(0) || !pipe.open()) return;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (fork() != 0) _exit(0);  // nobody's child: who waits for the ranks need not know it
+    constexpr int kOwn = STDERR_FILENO + 1;
+    if (pipe.write_end != kOwn) dup2(pipe.write_end, kOwn);
+#ifdef SYS_close_range  // a pipe of ranks has no other writer then
+    syscall(SYS_close_range, kOwn + 1, ~0U, 0);
+#endif
+    work();
+    _exit(0);
+  }
+  if (pid > 0) waitpid(pid, nullptr, 0);
+  at_work_ = std::exchange(pipe.read_end, -1);
 }
 
 }  // namespace hpclaunch::sys

@@ -33,7 +33,8 @@ std::string end_text(const JobFacts& facts) {
 
 }  // namespace
 
-Verdict::Verdict(const Plan& plan) : plan_(plan), ranks_(plan.world_size()) {
+Verdict::Verdict(const Plan& plan)
+    : plan_(plan), ranks_(plan.world_size()), own_ranks_(plan.own_ranks().second) {
   first_ranks_ = {0};
   for (const NodeRun& run : plan.placement.layout) {
     const NodeClass& one = plan.placement.classes[run.node_class];
@@ -90,7 +91,7 @@ double Verdict::gone_since() const {
 
 bool Verdict::none_runs() const { return ended_ + static_cast<int>(gone_.size()) >= begun_ranks_; }
 
-bool Verdict::all_over() const { return ended_ + static_cast<int>(gone_.size()) == ranks_; }
+bool Verdict::all_over() const { return ended_ + static_cast<int>(gone_.size()) == own_ranks_; }
 
 // Neither the launcher ended it, nor the user. Who signals all processes of a job reaches some of them before us: of
 // what ended shortly before the user's signal counts what is no end by that signal.
@@ -184,6 +185,7 @@ template <class Counts>
 std::vector<SilentRanks> Verdict::by_node(Counts counts) const {
   std::vector<SilentRanks> nodes;
   for (std::size_t node = 0; node < plan_.hosts.names.size(); ++node) {
+    if (plan_.hosts.own >= 0 && static_cast<int>(node) != plan_.hosts.own) continue;
     const int last = first_ranks_[node + 1];
     SilentRanks here{std::string(plan_.hosts.names[node]), "", 0, static_cast<int>(node)};
     here.connected = node_started_[node];
@@ -239,7 +241,7 @@ std::string Verdict::failed_ranks(const Ending& ending, const JobFacts& facts) c
   else if (facts.forwarded != 0 && signal == facts.forwarded)
     forwarded = facts.forwarded;
   const bool by_us = facts.stopped_at != 0 || facts.launcher_stuck;
-  return failure_report(ending, ranks_, forwarded, by_us ? "hpclaunch" : "the launcher",
+  return failure_report(ending, own_ranks_, forwarded, by_us ? "hpclaunch" : "the launcher",
                         ending.first->log);
 }
 
@@ -338,7 +340,7 @@ std::string Verdict::launcher_end(const Ending& ending, const RankExit& launcher
   if (ending.first || launcher.exit_status == 0 || facts.user_ends()) return {};
   return fmt::format("hpclaunch: {} exited with status {}{}\n", plan_.launch.launcher,
                      launcher.exit_status,
-                     ending.ok == ranks_ ? ", but all ranks exited with 0" : "");
+                     ending.ok == own_ranks_ ? ", but all ranks exited with 0" : "");
 }
 
 Summary Verdict::summary(const RankExit& launcher, const JobFacts& facts) const {
@@ -349,6 +351,7 @@ Summary Verdict::summary(const RankExit& launcher, const JobFacts& facts) const 
   ending.time_limit = facts.by_batch && facts.time_limit;
   ending.stalled = facts.stalled;
   ending.stall = facts.stall;
+  ending.stacks = facts.stacks;
   (launcher.signal != 0 ? ending.launcher_signal : ending.launcher_exit) =
       launcher.signal != 0 ? launcher.signal : launcher.exit_status;
   const RankExit* first = first_failure(facts);
@@ -377,7 +380,7 @@ int Verdict::status(const Ending& ending, const RankExit& launcher, const JobFac
   if (!ending.lost.empty()) return kSilenceStatus;
   if (ending.first) return ending.first->status();
   if (facts.timed_out || facts.stalled) return kTimedOutStatus;
-  if (facts.launcher_stuck && ending.ok == ranks_) return 0;
+  if (facts.launcher_stuck && ending.ok == own_ranks_) return 0;
   const auto heard = [](const SilentRanks& node) { return node.connected; };
   const bool well =
       !launcher.failed() && ending.ended == 0 && std::ranges::none_of(ending.silent, heard);

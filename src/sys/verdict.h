@@ -24,16 +24,24 @@ struct JobFacts {
   double launcher_at = 0;  ///< when the launcher ended
   bool launcher_stuck = false;  ///< we had to stop it, because it did not exit
   bool killed_at_once = false;  ///< at the second Ctrl-C
-  bool timed_out = false;  ///< some ranks stayed too long after others had ended (--end-timeout)
-  bool stalled = false;    ///< --on-stall has ended the job, as a fault of
-  int stalled_rank = -1;   ///< this rank; -1: of nobody
-  std::string stall = {};  ///< StallStep::record of the last one
-  long start_seconds = 0;  ///< the limit within which no node started; 0: none such
+  bool timed_out = false;   ///< some ranks stayed too long after others had ended (--end-timeout)
+  bool stalled = false;     ///< --on-stall has ended the job, as a fault of
+  int stalled_rank = -1;    ///< this rank; -1: of nobody
+  std::string stall = {};   ///< StallStep::record of the last one
+  std::string stacks = {};  ///< of LastLook
+  long start_seconds = 0;   ///< the limit within which no node started; 0: none such
   bool all_can_connect = false;  ///< a rank that has not connected has not run
   std::string where = {};  ///< we listen: "10.0.0.1 port 4711"; "": ranks are our own children
   std::string logs = {};   ///< their folder; "" for none
 
   bool user_ends() const { return ended_by != 0; }
+  /// The batch system has sent what ends the job, whose time is over at `limit`; 0: unknown.
+  void batch_ends(double limit) {
+    constexpr double kEarly = 10;  // s
+    by_batch = true;
+    knows_limit = limit != 0;
+    time_limit = knows_limit && wall_clock() >= limit - kEarly;
+  }
 };
 
 struct Summary {
@@ -68,9 +76,10 @@ class Verdict {
   bool is_gone(int rank) const { return gone_.contains(rank); }
   bool has_ended(int rank) const { return ends_[rank].has_value(); }
   int ranks() const { return ranks_; }
+  bool is_ours(int rank) const { return plan_.hosts.own < 0 || node_of(rank) == plan_.hosts.own; }
   int failures() const { return failures_; }
   int ok() const { return ended_ - failures_; }
-  bool all_ended() const { return ended_ == ranks_; }
+  bool all_ended() const { return ended_ == own_ranks_; }
   /// The one that counts as the cause, as far as it is known; nullptr: none.
   const RankExit* first_failure(const JobFacts& facts) const;
   double gone_since() const;  ///< of the first of those that are gone; 0: none
@@ -112,6 +121,7 @@ class Verdict {
   std::map<int, std::string> tails_;       // of ranks that failed
   std::size_t tail_bytes_ = 0;
   int ranks_ = 0;
+  int own_ranks_ = 0;  // that this hpclaunch starts: all, or those of Hosts::own
   int ended_ = 0;
   int failures_ = 0;
   int started_nodes_ = 0;

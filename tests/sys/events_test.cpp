@@ -10,6 +10,7 @@
 
 #include "hpclaunch/sys.h"
 #include "support/catch.h"
+#include "sys/descendants.h"
 
 namespace {
 
@@ -64,6 +65,16 @@ TEST_CASE("a child is gone at the latest with its object", "[events]") {
     for (;;) pause();
   { const Child child(pid); }
   CHECK(kill(pid, 0) != 0);
+}
+
+TEST_CASE("children that are not to be waited for are left alone", "[events]") {
+  const pid_t left = start(600'000'000, 0), other = start(600'000'000, 0);
+  CHECK(end_descendants(60, {left}));
+  CHECK(kill(other, 0) != 0);
+  CHECK(kill(left, 0) == 0);
+  CHECK(signal_children(SIGKILL, {left}) == 0);
+  CHECK(signal_children(SIGKILL) == 1);
+  CHECK(waitpid(left, nullptr, 0) == left);
 }
 
 TEST_CASE("signals come out of a descriptor while they are blocked", "[events]") {

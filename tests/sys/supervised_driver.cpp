@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
   hpclaunch::sys::ChannelPlace place;
   place.addresses = {"127.0.0.1"};
   plan.hosts.first_is_here = false;
+  hpclaunch::sys::Asking asking;
   int at = 1;
   for (; at + 1 < argc && argv[at][0] == '-'; ++at) {
     const std::string option = argv[at];
@@ -52,7 +53,7 @@ int main(int argc, char** argv) {
     const char* value = argv[++at];
     if (option == "--layout") layout = value;
     if (option == "--nodes") nodes = std::atoi(value);
-    if (option == "--daemon") place.batch_daemons = {value};
+    if (option == "--daemon") asking.batch_daemons = {value};
     if (option == "--launcher") plan.launch.launcher = value;
     if (option == "--grace") plan.supervision.output.grace_seconds = std::atof(value);
     if (option == "--out") out = value;
@@ -82,8 +83,8 @@ int main(int argc, char** argv) {
   const std::vector<std::string> launcher(argv + at, argv + argc);
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
-  const auto ending =
-      hpclaunch::sys::run_supervised(plan, launcher, hpclaunch::EnvSnapshot(entries), place, {});
+  const auto ending = hpclaunch::sys::run_supervised(
+      plan, launcher, hpclaunch::EnvSnapshot(entries), place, asking);
   hpclaunch::test::pause_at(fifo);
   if (!ending) {
     std::fprintf(stderr, "error: %s\n", ending.error().message.c_str());

@@ -325,11 +325,12 @@ void Channel::send_signal(int signal, int rank) {
   send_to_all(bytes_of(frame));
 }
 
-void Channel::ask(int number, bool all_threads, int ras_port) {
+void Channel::ask(int number, bool all_threads, int ras_port, int ras_rank) {
   channel::Ask frame;
   frame.number = static_cast<uint32_t>(number);
   frame.ras_port = static_cast<uint16_t>(ras_port);
   frame.all_threads = all_threads;
+  frame.ras_rank = ras_rank;
   send_to_all(bytes_of(frame));
 }
 

@@ -52,7 +52,8 @@ class Channel {
   bool more() const { return more_; }
   void send_signal(int signal, int rank);  ///< rank: or channel::kAllRanks
   void release(int rank);
-  void ask(int number, bool all_threads, int ras_port);  ///< all ranks for their stacks
+  /// All ranks for their stacks, and one of them NCCL's RAS.
+  void ask(int number, bool all_threads, int ras_port, int ras_rank);
   void flush();  ///< sends what these have left; turn() does as well
 
  private:

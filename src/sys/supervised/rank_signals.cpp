@@ -10,13 +10,6 @@
 
 namespace hpclaunch::sys::supervised {
 
-bool is_batch_system(const signalfd_siginfo& seen, const ChannelPlace& place) {
-  if (seen.ssi_code == SI_KERNEL) return false;
-  if (seen.ssi_uid != geteuid()) return true;
-  const Result<std::string> name = read_file(fmt::format("/proc/{}/comm", seen.ssi_pid));
-  return name && std::ranges::count(place.batch_daemons, std::string(trim(*name))) > 0;
-}
-
 void RankSignals::send(int signal) {
   if (ends_programs(signal) || signal == SIGKILL) pending_ = signal;
   if (signal == SIGKILL) return channel_.send_signal(signal, channel::kAllRanks);

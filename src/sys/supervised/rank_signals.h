@@ -10,9 +10,6 @@
 
 namespace hpclaunch::sys::supervised {
 
-/// The sender is the batch system's: it signals all processes of the job, those of the ranks among them.
-bool is_batch_system(const signalfd_siginfo& seen, const ChannelPlace& place);
-
 class RankSignals {
  public:
   RankSignals(Channel& channel, const Verdict& verdict, int ranks)

@@ -44,7 +44,6 @@ enum class Phase {
 
 constexpr long kRejoin = 1000;    // ms for another monitor of a node to take a killed one's place
 constexpr long kKillWait = 2000;  // for ranks to end that got KILL
-constexpr double kEarly = 10;     // seconds before its end in which a job reaches its time limit
 
 class Supervisor {
  public:
@@ -56,7 +55,7 @@ class Supervisor {
         signals_(signals),
         verdict_(plan),
         watching_(verdict_, asking, getpid(), [&](int number, bool all_threads) {
-          channel_.ask(number, all_threads, asking_.ras_port);
+          channel_.ask(number, all_threads, asking_.ras_port, watching_.questions().ras_rank());
         }) {}
 
   Result<Ending> run(const std::vector<std::string>& argv, const EnvSnapshot& env) {
@@ -121,8 +120,9 @@ class Supervisor {
     if (!screen_.full()) relay_.wait_for(wait);
     wait.on(screen_.fd(), POLLOUT);
     if (phase_ == Phase::running) watching_.wait_for(wait);
-    for (const long time :
-         {settle_until_, end_at_, rejoin_by_, to_ranks_.deadline(), channel_.deadline()})
+    const bool held = phase_ == Phase::running && watching_.last_look_runs();
+    for (const long time : {settle_until_, held ? kNever : end_at_, rejoin_by_,
+                            to_ranks_.deadline(), channel_.deadline()})
       wait.until(time);
     if (phase_ == Phase::running) wait.until(waiting_.deadline());
     if (phase_ == Phase::draining && !screen_.full()) wait.until(clock_ms());
@@ -159,10 +159,8 @@ class Supervisor {
       return;
     }
     if (signal == SIGINT) say(stopping_text(plan_));
-    if (ends && is_batch_system(seen, place_)) {
-      facts_.by_batch = true;
-      facts_.knows_limit = place_.job_ends_at != 0;
-      facts_.time_limit = facts_.knows_limit && wall_clock() >= place_.job_ends_at - kEarly;
+    if (ends && is_batch_system(seen, asking_)) {
+      facts_.batch_ends(asking_.job_ends_at);
       to_ranks_.send_later(signal, clock_ms());
     } else {
       to_ranks_.send(signal);
@@ -237,8 +235,7 @@ class Supervisor {
   void lose_log(int rank, int error) {
     output_lost_ = true;
     if (std::exchange(log_failure_seen_, true)) return;
-    const std::string& logs = plan_.supervision.output.log_dir;
-    say(lost_log(log_path(logs, rank, plan_.world_size()), error, verdict_.host_of(rank)));
+    say(lost_log(log_path(facts_.logs, rank, plan_.world_size()), error, verdict_.host_of(rank)));
   }
 
   void look() {
@@ -303,13 +300,16 @@ class Supervisor {
       end_at_ = lost_seen_ ? now : now + grace;
     }
     const bool ending = failure_seen_ || over_seen_ || end_at_ != kNever;
-    say(waiting_.advance(now, ending));
+    say(waiting_.advance(now, ending, watching_.last_look_runs()));
     if (waiting_.is_too_late()) {
       facts_.start_seconds = start_limit(plan_) / 1000;
       end_at_ = clock_ms();  // the question took its time, and signals at once are one
     }
     if (waiting_.ranks_stay_too_long() && !std::exchange(facts_.timed_out, true)) stop_ranks();
-    if (end_at_ != kNever && now >= end_at_) next_step(now);
+    watching_.ends(waiting_.stayers_end_at(), kBeforeKill, "end-timeout");
+    if (facts_.user_ends() && !killed_ && !over_seen_)
+      watching_.ends(end_at_, kBeforeKill, facts_.time_limit ? kTimeLimit : "kill");
+    if (end_at_ != kNever && now >= end_at_ && !watching_.last_look_runs()) next_step(now);
   }
 
   // KILL for the ranks; where there are none, or they do not end, the next step of the termination policy.
@@ -376,8 +376,7 @@ class Supervisor {
   long rejoin_by_ = kNever;  // then what is gone is lost
   long end_at_ = kNever;     // until then the launcher may exit by itself
   bool failure_seen_ = false, lost_seen_ = false, over_seen_ = false;
-  bool int_seen_ = false, log_failure_seen_ = false;
-  bool killed_ = false, released_ = false;
+  bool int_seen_ = false, log_failure_seen_ = false, killed_ = false, released_ = false;
   bool childless_ = false, output_lost_ = false;
 };
 

@@ -68,12 +68,18 @@ void Waiting::start(const std::string& program, const std::string& where) {
 
 long Waiting::deadline() const {
   long nearest = kNever;
-  for (const long time : {name_at_, start_by_, stay_until_})
+  for (const long time : {name_at_, start_by_, held_ ? kNever : stay_until_})
     if (time != kNever && (nearest == kNever || time < nearest)) nearest = time;
   return nearest;
 }
 
-std::string Waiting::advance(long now, bool ending) {
+long Waiting::stayers_end_at() const {
+  const std::optional<int>& seconds = plan_.supervision.output.end_seconds;
+  return seconds && stay_until_ != kNever ? first_ok_ + *seconds * 1000L : kNever;
+}
+
+std::string Waiting::advance(long now, bool ending, bool held) {
+  held_ = held;
   too_late_ = stay_too_long_ = false;
   return nodes(now, ending) + stayers(now, ending);
 }
@@ -104,7 +110,7 @@ std::string Waiting::stayers(long now, bool ending) {
     stay_until_ = now + (seconds ? std::min(limit, kPatience) : kPatience);
   }
   if (ending) stay_until_ = kNever;
-  if (stay_until_ == kNever || now < stay_until_) return {};
+  if (stay_until_ == kNever || now < stay_until_ || held_) return {};
   stay_too_long_ = seconds && now >= first_ok_ + limit;
   stay_until_ = seconds && !stay_too_long_ ? first_ok_ + limit : kNever;
   if (std::exchange(stay_said_, true)) return {};

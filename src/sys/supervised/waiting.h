@@ -24,8 +24,9 @@ class Waiting {
 
   /// `program`: of the launcher; `where`: we listen.
   void start(const std::string& program, const std::string& where);
-  /// Lines for stderr, mostly "". `ending`: nothing is waited for any more.
-  std::string advance(long now, bool ending);
+  /// Lines for stderr, mostly "". `ending`: nothing is waited for any more; `held`: ranks that stay are not ended now.
+  std::string advance(long now, bool ending, bool held);
+  long stayers_end_at() const;  ///< kNever: nothing ends them
   long deadline() const;
   bool is_too_late() const { return too_late_; }  ///< no node has started in time
   bool ranks_stay_too_long() const { return stay_too_long_; }
@@ -43,7 +44,7 @@ class Waiting {
   long start_by_ = kNever;    // when it is too late for all
   long first_ok_ = kNever;    // the first rank ended with 0
   long stay_until_ = kNever;  // for those that stay
-  bool stay_said_ = false;
+  bool stay_said_ = false, held_ = false;
   bool too_late_ = false, stay_too_long_ = false;
 };
 
