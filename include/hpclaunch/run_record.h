@@ -52,6 +52,8 @@ struct RunRecord {
   double started = 0;                ///< UNIX time
   double ended = 0;
   int status = 0;
+  bool finished = true;           ///< false: written while the job ran
+  int pid = 0;                    ///< of hpclaunch
   std::vector<Attempt> attempts;  ///< empty: nothing was started, and `error` says why
   std::optional<Error> error;
   std::optional<StartProfile> start;

@@ -2,69 +2,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "hpclaunch/render.h"
 #include "hpclaunch/run_record.h"
-#include "hpclaunch/secret.h"
 #include "hpclaunch/text.h"
+#include "start/report_values.h"
 
 namespace hpclaunch::job {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Lines = std::vector<std::string>;
-
-constexpr std::size_t kWidth = 100, kMostLines = 25, kKey = 10;
-constexpr std::size_t kRoom = kWidth - kKey;
-constexpr long kOutputLost = 125, kTimedOut = 124;  // docs/reference/supervise.md
-
-// ---- values, as far as they are there -----------------------------------------------------------
-
-const Json& at(const Json& json, const char* key) {
-  static const Json kNone;
-  const auto found = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && found != json.end() ? *found : kNone;
-}
-
-// What a terminal would take for a command becomes '?'; only its first line.
-std::string printable(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size() && text[i] != '\n'; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool c1 =
-        byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    if (c1) ++i;
-    out += byte < ' ' || byte == 0x7f || c1 ? '?' : text[i];
-  }
-  return out;
-}
-
-std::string text_of(const Json& json, const char* key) {
-  const Json& value = at(json, key);
-  return value.is_string() ? printable(value.get<std::string>()) : "";
-}
-
-long number_of(const Json& json, const char* key) {
-  const Json& value = at(json, key);
-  return value.is_number_integer() ? value.get<long>() : 0;
-}
-
-double seconds_of(const Json& json) {
-  const Json& value = at(json, "seconds");
-  return value.is_number() ? value.get<double>() : 0;
-}
-
-Lines texts_of(const Json& json, const char* key) {
-  Lines texts;
-  if (const Json& list = at(json, key); list.is_array())
-    for (const Json& one : list)
-      if (one.is_string()) texts.push_back(printable(one.get<std::string>()));
-  return texts;
-}
+using namespace report_values;
 
 // ---- the parts ----------------------------------------------------------------------------------
 
@@ -96,6 +46,7 @@ std::string first_text(const Json& json) {
   if (at(json, "time_limit") == true) return "nothing: the time limit of the job was reached";
   if (const std::string signal = text_of(json, "interrupted_by"); !signal.empty())
     return fmt::format("nothing: hpclaunch got {}", signal);
+  if (at(json, "finished") == false) return "nothing: hpclaunch has not written the end of the job";
   const Json& launcher = at(json, "launcher");
   const long status = number_of(json, "status");
   if (status == 0) return "nothing: all ranks exited with 0";
@@ -217,8 +168,35 @@ Lines others(const Json& record) {
   if (const long ok = number_of(ranks, "ok"); ok > 0 && number_of(record, "status") != 0)
     lines.push_back(fmt::format("{} exited with 0", counted(ok, "rank")));
   if (const long silent = number_of(ranks, "silent"); silent > 0)
-    lines.push_back(fmt::format("of {} no end is known", counted(silent, "rank")));
+    lines.push_back(at(record, "finished") == false
+                        ? fmt::format("{} still running then", counted(silent, "rank"))
+                        : fmt::format("of {} no end is known", counted(silent, "rank")));
   return lines;
+}
+
+// What they did when they were to be ended.
+Lines last_look(const Json& record) {
+  const Json &look = at(record, "stacks"), &verdict = at(at(look, "seen"), "verdict");
+  if (!verdict.is_object() || number_of(record, "status") == 0) return {};
+  const std::string before = text_of(look, "before");
+  const bool ended = before == "time-limit"    ? at(record, "time_limit") == true
+                     : before == "end-timeout" ? number_of(record, "status") == kTimedOut
+                                               : at(record, "interrupted_by").is_string();
+  if (!ended && at(record, "finished") != false) return {};
+  const char* const when = before == "time-limit"    ? "before the time limit"
+                           : before == "end-timeout" ? "before --end-timeout ended them"
+                                                     : "before they were killed";
+  const auto count = [&](const char* key) {
+    const Json& list = at(verdict, key);
+    return list.is_array() ? list.size() : 0;
+  };
+  Lines places;
+  if (const std::string place = text_of(verdict, "place"); !place.empty())
+    places.push_back((count("culprits") > 1 ? "the first at " : "at ") + place);
+  if (const std::string waits = text_of(verdict, "waiting"); !waits.empty() && count("waiters") > 0)
+    places.push_back(fmt::format("{} waited {}", counted(count("waiters"), "rank"), waits));
+  return {fmt::format("{}: {}", when, text_of(verdict, "summary")),
+          fmt::format("{}", fmt::join(places, "; "))};
 }
 
 Lines resources(const Json& failure) {
@@ -259,65 +237,6 @@ Lines attempts(const Json& record, Lines& excluded) {
   return lines;
 }
 
-// ---- what to type -------------------------------------------------------------------------------
-
-// Lines of a shell that together are the command; empty where it is too long.
-Lines command_lines(const Lines& words) {
-  constexpr std::size_t kMost = 3;
-  Lines lines = {""};
-  for (const std::string& word : words) {
-    const std::string quoted = quote_sh(word);
-    const std::size_t end = lines.back().size() + quoted.size() + 3;  // a blank, and " \"
-    if (!lines.back().empty() && end > kRoom) {
-      lines.back() += " \\";
-      lines.push_back("  " + quoted);
-    } else {
-      lines.back() += (lines.back().empty() ? "" : " ") + quoted;
-    }
-    if (lines.back().size() > kRoom - 2) return {};
-  }
-  return lines.size() > kMost ? Lines{} : lines;
-}
-
-// The same launch with more options.
-Lines again(const Json& record, const Lines& more) {
-  Lines words = texts_of(record, "typed");
-  // A secret is hidden; what is not printed as it is would be another program.
-  const auto hidden = [](const std::string& word) { return word.find(kHidden) != word.npos; };
-  if (words.empty() || words.front() != "run" || std::ranges::any_of(words, hidden) ||
-      at(record, "typed") != Json(words))
-    return {fmt::format("hpclaunch run {} ..., with the rest as before", fmt::join(more, " "))};
-  words.insert(words.begin() + 1, more.begin(), more.end());
-  words.insert(words.begin(), "hpclaunch");
-  Lines lines = command_lines(words);
-  if (lines.empty())
-    return {fmt::format("hpclaunch run {} ..., with the rest as before", fmt::join(more, " "))};
-  return lines;
-}
-
-Lines next(const Json& record) {
-  if (const Json& error = at(record, "error"); error.is_object()) {
-    const std::string hint = text_of(error, "hint");
-    return hint.empty() ? Lines{} : Lines{hint};
-  }
-  if (number_of(record, "status") == 0) return {};
-  const Json& lost = at(record, "lost");
-  if (lost.is_array() && !lost.empty()) return again(record, {"--preflight"});
-  if (at(record, "time_limit") == true) return again(record, {"--signal", "TERM@300"});
-  const Json& failure = at(record, "first_failure");
-  if (!failure.is_object() && number_of(record, "status") == kOutputLost) return {"df -h ."};
-  if (!failure.is_object())
-    return text_of(record, "interrupted_by").empty() ? again(record, {"--preflight"}) : Lines{};
-  const std::string signal = text_of(failure, "signal");
-  const bool crash = signal == "SIGSEGV" || signal == "SIGABRT" || signal == "SIGBUS" ||
-                     signal == "SIGILL" || signal == "SIGFPE";
-  if (crash && !at(failure, "where").is_object())
-    return again(record, {"--set", "PYTHONFAULTHANDLER=1"});
-  if (const std::string log = text_of(failure, "log"); !log.empty())
-    return command_lines({"less", "+G", log});
-  return again(record, {"--log-dir", "logs"});
-}
-
 Lines head(const Json& record) {
   std::string text = fmt::format("{}", fmt::join(texts_of(record, "command"), " "));
   std::string size;
@@ -347,7 +266,12 @@ Result<JobReport> read_run_record(std::string_view json, const std::string& path
     if (!lines.empty()) report.rows.push_back({key, std::move(lines), many});
   };
   add("job", head(record));
-  add("status", {fmt::format("{} after {:.1f} s", number_of(record, "status"), seconds_of(record))},
+  const std::string then = text_of(record, "ended");
+  add("status",
+      {at(record, "finished") == false
+           ? fmt::format("was still running at {} {} UTC, after {:.1f} s", then.substr(0, 10),
+                         then.size() > 19 ? then.substr(11, 8) : "", seconds_of(record))
+           : fmt::format("{} after {:.1f} s", number_of(record, "status"), seconds_of(record))},
       false);
   const Json& error = at(record, "error");
   const Json& failure = at(record, "first_failure");
@@ -358,6 +282,7 @@ Result<JobReport> read_run_record(std::string_view json, const std::string& path
   if (!error.is_object()) add("why", why(record));
   add("where", where(failure));
   add("others", others(record));
+  add("stacks", last_look(record));
   add("resources", resources(failure));
   Lines excluded;
   add("attempts", attempts(record, excluded));

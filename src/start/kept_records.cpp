@@ -52,7 +52,7 @@ bool is_of_job(const std::string& json, const std::string& job) {
 void keep_run_record(const RunRecord& record) {
   const std::string folder = record.attempts.empty() ? "" : folder_of_records(true);
   if (folder.empty()) return;
-  const std::string name = fmt::format("{:015.0f}-{}.json", record.started * 1000, getpid());
+  const std::string name = fmt::format("{:015.0f}-{}.json", record.started * 1000, record.pid);
   constexpr unsigned kOwnerOnly = 0600;
   if (!write_file("report", fmt::format("{}/{}", folder, name), run_record_json(record, false),
                   kOwnerOnly))

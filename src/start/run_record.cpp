@@ -91,6 +91,7 @@ Json ending_json(const sys::Ending* ending) {
   if (!ending->stall.empty())
     out["stall"] =
         Json{{"ended", ending->stalled}, {"seen", Json::parse(ending->stall, nullptr, false)}};
+  if (!ending->stacks.empty()) out["stacks"] = Json::parse(ending->stacks, nullptr, false);
   if (ending->passed_on != 0) out["passed_on"] = signal_json(ending->passed_on);
   if (ending->interrupted_by != 0) out["interrupted_by"] = signal_json(ending->interrupted_by);
   out["time_limit"] = ending->time_limit;
@@ -131,8 +132,9 @@ void add_attempts(const RunRecord& record, Json& out) {
                 {"started", instant(attempt.ending.started)},
                 {"seconds", milliseconds(attempt.ended - attempt.ending.started)},
                 {"launcher", launcher_json(record, &attempt)}};
+    if (!record.finished && &attempt == last) one["finished"] = false;
     one.update(ending_json(&attempt.ending));
-    one.erase("stall");  // large, and above
+    for (const char* large : {"stall", "stacks"}) one.erase(large);  // they are above
     out["attempts"].push_back(std::move(one));
   }
 }
@@ -146,6 +148,7 @@ std::string run_record_json(const RunRecord& record, bool whole) {
   out["typed"] = without_secrets(record.typed);
   out["job"] = record.job.empty() || record.job == "none 0" ? Json(nullptr) : Json(record.job);
   out["status"] = record.status;
+  out["finished"] = record.finished;
   out["started"] = instant(record.started);
   out["ended"] = instant(record.ended);
   out["seconds"] = milliseconds(record.ended - record.started);

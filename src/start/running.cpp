@@ -75,15 +75,18 @@ stacks::Snapshot snapshot_of(const std::vector<sys::RankStacks>& ranks) {
 }
 
 stacks::Sequences sequences_of(const stacks::Snapshot& snapshot) {
+  stacks::Processes job;
+  for (const stacks::Rank& rank : snapshot.ranks)
+    for (const stacks::Process& process : rank.processes) job[rank.host][process.pid] = rank.rank;
   for (const stacks::Rank& rank : snapshot.ranks) {  // one answer is of the whole job
     std::string answer;
     for (const std::string& line : rank.ras) answer += line + '\n';
     if (answer.empty()) continue;
-    Result<stacks::Sequences> read = stacks::parse_ras(answer);
+    Result<stacks::Sequences> read = stacks::parse_ras(answer, job);
     if (!read) continue;
-    // Its ranks are those of the communicator: the job's where all are in it.
+    // Else they are those of the communicator: the job's where all are in it.
     std::erase_if(*read, [&](const stacks::GroupProgress& group) {
-      return group.ranks.size() != snapshot.ranks.size();
+      return !group.of_job && group.ranks.size() != snapshot.ranks.size();
     });
     return *std::move(read);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "hpclaunch/scheduler.h"
 #include "hpclaunch/stacks.h"
 #include "hpclaunch/text.h"
 #include "start/recorder.h"
@@ -19,6 +20,7 @@ constexpr long kShortest = 100;      // ms between two
 constexpr double kFirstLimit = 300;  // s, of --stall auto
 constexpr double kTimes = 5;         // the longest silence that ended by itself
 constexpr int kTreeLines = 40;
+constexpr int kKilledStatus = 137;  // as a shell has it
 
 // What stays from one look at the job to the next.
 class Watch {
@@ -106,10 +108,47 @@ int ras_port(const Plan& plan) {
   return static_cast<int>(parse_natural(port, 65'535).value_or(0));
 }
 
+// UNIX time; 0: unknown. `env`: of the launcher.
+double job_ends_at(const Plan& plan, const EnvSnapshot& env) {
+  const long long ends = plan.supervision.time_limit_signal.ends;
+  return static_cast<double>(ends != 0 ? ends : find_batch(env).ends_at.value_or(0));
+}
+
+sys::LastLook last_look(const Prepared& prepared, const Unfinished& unfinished) {
+  const double started = sys::wall_clock();
+  const auto apart = std::make_shared<sys::Apart>();
+  const auto before = std::make_shared<stacks::Snapshot>();
+  const auto sequences_before = std::make_shared<stacks::Sequences>();
+  return [=, &prepared](const std::vector<sys::RankStacks>& ranks, std::string_view why,
+                        const sys::Ending& known) -> std::string {
+    stacks::Snapshot now = snapshot_of(ranks);
+    if (std::ranges::all_of(now.ranks, [](const auto& one) { return !one.missing.empty(); }))
+      return "";
+    stacks::Sequences sequences = sequences_of(now);
+    const stacks::Verdict verdict = stacks::judge(*before, now, sequences, *sequences_before);
+    sys::Ending so_far = known;
+    so_far.status = kKilledStatus;
+    so_far.started = started;
+    so_far.stacks = fmt::format(R"({{"before": "{}", "seen": {}}})", why, to_json(now, &verdict));
+    *before = std::move(now);
+    *sequences_before = std::move(sequences);
+    const auto write = [&] {
+      unfinished({prepared.argv, so_far, sys::wall_clock(), prepared.plan.hosts.names,
+                  prepared.plan.world_size()});
+    };
+    if (unfinished) apart->run(write);
+    return so_far.stacks;
+  };
+}
+
 }  // namespace
 
-sys::Asking asking_of(const Prepared& prepared) {
+sys::Asking asking_of(const Prepared& prepared, const Unfinished& unfinished) {
   sys::Asking asking;
+  asking.job_ends_at = job_ends_at(prepared.plan, prepared.env);
+  asking.last_look = last_look(prepared, unfinished);
+  for (const Scheduler& system : rows<Scheduler>())
+    if (!system.daemon.empty()) asking.batch_daemons.emplace_back(system.daemon);
   asking.reader = prepared.shim.substr(0, prepared.shim.rfind('/') + 1) + "hpclaunch-stacks";
   asking.ras_port = ras_port(prepared.plan);
   const OutputOptions& output = prepared.plan.supervision.output;

@@ -147,7 +147,7 @@ Result<PlannedSignal> plan_signal(const SignalRequest& wanted, const AllocationE
          ""});
   }
   PlannedSignal planned;
-  planned.signal = {wanted.signal, *end.at - before};
+  planned.signal = {wanted.signal, *end.at - before, 0, *end.at};
   planned.why = fmt::format("sent to every rank at {}, {} s before the allocation ends ({})",
                             utc(planned.signal.at), before, end.source);
   return planned;

@@ -132,6 +132,51 @@ TEST_CASE("report: ends without a failed rank") {
   CHECK(has(text_of(json), "next      PATH\n"));
 }
 
+TEST_CASE("report: what ranks did when they were to be ended") {
+  Json json = record();
+  json["first_failure"] = nullptr;
+  json["status"] = 143;
+  json["time_limit"] = true;
+  json["stacks"] = {{"before", "time-limit"},
+                    {"seen",
+                     {{"verdict",
+                       {{"culprits", {5}},
+                        {"waiters", {0, 1, 2, 3, 4}},
+                        {"place", "train.py:12 step"},
+                        {"waiting", "in all_reduce at train.py:88 main"},
+                        {"summary", "rank 5 is not where the others wait: it sleeps"}}}}}};
+  CHECK(has(text_of(json),
+            "stacks    before the time limit: rank 5 is not where the others wait: it sleeps\n"
+            "          at train.py:12 step; 5 ranks waited in all_reduce at train.py:88 main\n"));
+  json["time_limit"] = false;  // the look was for nothing: the job ended for another reason
+  CHECK(!has(text_of(json), "stacks"));
+  json["finished"] = false;
+  CHECK(has(text_of(json), "status    was still running at "));
+  CHECK(has(text_of(json), "stacks    before the time limit: rank 5"));
+  json["finished"] = true;
+  json["stacks"]["before"] = "end-timeout";
+  json["status"] = 124;
+  CHECK(has(text_of(json), "stacks    before --end-timeout ended them: rank 5"));
+  json["status"] = 0;
+  CHECK(!has(text_of(json), "stacks"));
+}
+
+TEST_CASE("report: a signal that came too late is to come earlier, and the program keeps its own") {
+  Json json = record();
+  json["first_failure"] = nullptr;
+  json["time_limit"] = true;
+  const auto typed = [&](std::vector<std::string> words) {
+    json["typed"] = std::move(words);
+    return text_of(json);
+  };
+  CHECK(has(typed({"run", "-n", "2", "--signal", "USR1@60", "--", "python3", "--signal", "x"}),
+            "next      hpclaunch run --signal USR1@120 -n 2 -- python3 --signal x\n"));
+  CHECK(has(typed({"run", "--signal=USR2", "-n", "2", "python3", "--signal=x"}),
+            "next      hpclaunch run --signal USR2@600 -n 2 python3 --signal=x\n"));
+  CHECK(has(typed({"run", "-n", "2", "python3", "--signal", "x"}),
+            "next      hpclaunch run --signal TERM@300 -n 2 python3 --signal x\n"));
+}
+
 TEST_CASE("report: full disks and devices, by what the rank says") {
   Json json = record();
   json["first_failure"]["last_lines"] = {"OSError: [Errno 28] No space left on device"};

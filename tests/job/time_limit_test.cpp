@@ -54,12 +54,12 @@ TEST_CASE("a signal in time, late, too late and never", "[signal]") {
   const SignalRequest wish{10, 300};
   const auto good = plan_signal(wish, {5000, "test"}, 1000, diagnostics);
   REQUIRE(good);
-  CHECK(good->signal == TimeLimitSignal{10, 4700});
+  CHECK(good->signal == TimeLimitSignal{10, 4700, 0, 5000});
   CHECK(good->why.find("1970-01-01T01:18:20Z, 300 s before") != std::string::npos);
   CHECK(diagnostics.empty());
   const auto late = plan_signal(wish, {1200, "test"}, 1000, diagnostics);
   REQUIRE(late);
-  CHECK(late->signal == TimeLimitSignal{10, 1100});
+  CHECK(late->signal == TimeLimitSignal{10, 1100, 0, 1200});
   REQUIRE(diagnostics.size() == 1);
   CHECK(diagnostics[0].id == "signal-late");
   const auto never = plan_signal(wish, {std::nullopt, "test"}, 1000, diagnostics);
