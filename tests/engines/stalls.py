@@ -29,6 +29,8 @@ def tensor():
 
 
 def begun():
+    while RANK == CULPRIT and sum(name.startswith("up-") for name in os.listdir(FOLDER)) < int(os.environ["WORLD_SIZE"]) - 1:
+        time.sleep(0.02)  # rank 0 answers the others: it may not stop before they go on
     open(os.path.join(FOLDER, "up-%d" % RANK), "w").close()
 
 
@@ -84,7 +86,6 @@ def connects():
     while True:  # until nothing more fits in its queue
         one = socket.socket()
         others.append(one)
-        one.settimeout(None if len(others) > 2 else 5)
         one.connect(full.getsockname())
 
 

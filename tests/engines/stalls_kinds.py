@@ -16,7 +16,9 @@ EXPECTED = {
     "mismatch": Expected("mismatches", {"mismatch", "outside"}),
     "worker": Expected("loads", {"dead-worker"}),
     "deadlock": Expected("receives", {"deadlock", "outside"}),
+    "lost node": Expected(None, {"gone"}),
 }
+PLANTED = [kind for kind in EXPECTED if kind != "lost node"]  # by stalls.py itself
 
 MARKS = {"sleeps": "time.sleep(HOUR)", "locks": "lock.acquire()", "stops": "os.kill(", "reads": "file.read()", "waits_for_lock": "fcntl.flock(file",
          "spins": "while True", "holds_gil": "ctypes", "connects": "one.connect", "mismatches": "dist.broadcast", "loads": "queue.get", "receives": "dist.recv"}
@@ -33,3 +35,24 @@ def line_of(path, function):
                 found = number
     assert found, function
     return found
+
+
+def culprits_of(kind, culprit, ranks=0):
+    """Those that may be named."""
+    if kind == "lost node":
+        return set(range(culprit, culprit + ranks // 3))
+    return {culprit, culprit + 1} if kind == "deadlock" else {culprit}
+
+
+def wrong_in(kind, culprit, verdict, program, ranks=0):
+    """What a verdict misses; None: the kind, a rank that is to blame and none beside, its line."""
+    expected, named = EXPECTED[kind], set(verdict["culprits"])
+    if verdict["kind"] not in expected.kinds:
+        return "kind"
+    if culprit not in named or not named <= culprits_of(kind, culprit, ranks):
+        return "ranks"
+    if expected.function is None:
+        return None
+    place = verdict.get("place", "")
+    line = "" if kind == "spin" else ":%d" % line_of(program, expected.function)  # its loop has two lines
+    return None if re.search(r"stalls\.py%s\S* %s$" % (line, expected.function), place) else "place"
