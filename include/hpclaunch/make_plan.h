@@ -22,7 +22,14 @@ struct Rendezvous {
   std::string address_why;
   int port = 0;
   std::string port_why;
+  bool own_address = false;  ///< in place of a name that was given, and does not resolve here yet
 };
+
+/// Of a launch with NCCL's RAS beside MASTER_PORT: Megatron takes the two ports behind that, an agent's servers the third.
+constexpr int ras_port(int master_port) {
+  constexpr int kAfter = 4, kLastPort = 65'535;
+  return master_port + kAfter <= kLastPort ? master_port + kAfter : master_port - kAfter;
+}
 
 /// This job, as the batch system describes it.
 struct JobFacts {
@@ -64,8 +71,11 @@ struct PlanInput {
   std::string hosts_file;        ///< their file, when it has nothing else in it
   std::string hosts_why;         ///< "host file hosts.txt", "this host"
   std::vector<int> places = {};  ///< as Hosts::places, of each of `hosts`
-  std::vector<int> slots;        ///< ranks per host of the allocation; empty: unknown
+  int own = -1;                  ///< as Hosts::own
+  std::string own_why = {};
+  std::vector<int> slots;  ///< ranks per host of the allocation; empty: unknown
   std::string slots_why;
+  bool slots_told = false;  ///< by a platform: they count also where nodes have devices
   /// Granted hardware threads on each host, all >= 1, where nodes are granted in part; empty: whole nodes,
   /// or unknown. Used only with `part_of_node`.
   std::vector<int> granted;

@@ -163,6 +163,7 @@ struct OutputOptions {
   bool label = false;                     ///< prefix each line with the rank
   std::string log_dir;                    ///< one file per rank below it; "" for none
   double grace_seconds = 30;              ///< between TERM and KILL
+  std::string shown_ranks = {};           ///< local ranks whose output is shown, "0,2-3"; "": all
   std::string report = {};                ///< file for the JSON job report; "" for none
   std::optional<int> start_seconds = {};  ///< for every node to start; 0: no limit
   std::optional<int> lost_seconds =
@@ -181,6 +182,7 @@ struct TimeLimitSignal {
   int signal = 0;       ///< 0: none
   long long at = 0;     ///< UNIX time in seconds
   long long after = 0;  ///< seconds from the start of a job that does not run yet; 0: it runs
+  long long ends = 0;   ///< the allocation, UNIX time; 0: unknown
   friend bool operator==(const TimeLimitSignal&, const TimeLimitSignal&) = default;
 };
 
@@ -236,6 +238,9 @@ struct Hosts {
   /// Of each host in the launcher's own order of the job's nodes, {3, 0}; empty: unknown, or as they stand.
   std::vector<int> places = {};
   int available = 1;  ///< so many the plan could have; not in the JSON
+  int own =
+      -1;  ///< started once per node by somebody else: this node; -1: hpclaunch starts all of them
+  std::string own_why = {};  ///< "PET_NODE_RANK=1"
 
   int count() const { return static_cast<int>(names.size()); }
 };
@@ -324,6 +329,8 @@ struct Plan {
   Explanation explanation;
 
   int nodes() const { return hosts.count(); }
+  /// What this hpclaunch starts, number of the first rank and how many: all, or those of Hosts::own. {4, 4}
+  std::pair<int, int> own_ranks() const;
   int world_size() const { return placement.world_size(); }
   int max_local_size() const { return placement.max_local_size(); }
   bool even() const { return placement.even(); }

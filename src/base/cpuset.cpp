@@ -95,6 +95,7 @@ bool CpuSet::contains(const CpuSet& other) const {
 
 std::vector<int> CpuSet::to_vector() const {
   std::vector<int> numbers;
+  numbers.reserve(static_cast<std::size_t>(count()));
   for (std::size_t w = 0; w < used_; ++w)
     for (std::uint64_t rest = words_[w]; rest != 0; rest &= rest - 1)
       numbers.push_back(static_cast<int>(w) * kWordBits + std::countr_zero(rest));

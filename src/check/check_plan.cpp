@@ -232,6 +232,8 @@ void check_typed(const Setting& setting, const EnvSnapshot& env,
   const auto* value = std::get_if<std::string>(&last.value);
   if (last.layer != Layer::command_line || value == nullptr) return;
   Diagnostic found = check_assignment(setting.name, *value, "--set", env);
+  if (found.id == knowledge::kBadValue && found.fix.empty())
+    found.fix = fmt::format("omit --set {}", setting.name);
   if (!found.id.empty()) diagnostics.push_back(std::move(found));
 }
 

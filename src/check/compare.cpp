@@ -117,6 +117,8 @@ Difference missing_report(const Observed& seen) {
 bool compare_counts(const check::Job& job, const std::vector<int>& times, Differences& out) {
   bool all_here = true;
   for (std::size_t i = 0; i < times.size(); ++i) {
+    const int own = job.plan.hosts.own;
+    if (own >= 0 && job.seats[i].node != own) continue;
     const int rank = job.seen.one_per_node ? -1 : static_cast<int>(i);
     if (times[i] > 1 && rank >= 0)
       out.add(different("rank-twice", "one process", fmt::format("{} processes", times[i]),
@@ -287,7 +289,9 @@ Comparison compare(const Plan& plan, const Topology& node, const Observed& seen)
     for (const int rank :
          difference.what.severity == Severity::note ? std::vector<int>() : difference.ranks)
       good[rank] = false;
-  result.ranks_as_planned = static_cast<int>(std::count(good.begin(), good.end(), true));
+  const auto [first, count] = plan.own_ranks();
+  const auto begin = good.begin() + first;
+  result.ranks_as_planned = static_cast<int>(std::count(begin, begin + count, true));
   return result;
 }
 

@@ -31,6 +31,7 @@ bool has_address(const NodeFacts& facts) {
 
 // The name of the node, or an address that the planned name has.
 void compare_host(const Subject& at) {
+  if (at.plan.hosts.own >= 0) return;  // this very node, whatever its platform calls it
   const Job& job = at.job;
   const std::string planned(at.plan.hosts.names[at.seat.node]);
   const std::string& found = at.host;

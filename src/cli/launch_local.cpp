@@ -11,7 +11,7 @@ namespace hpclaunch::cli {
 namespace {
 
 struct Args {
-  std::optional<int> ranks;
+  std::optional<int> ranks, first, all;
   OutputOptions output;
   std::string signal;
   std::vector<std::string> words;  // the shim, the program, its arguments
@@ -36,10 +36,17 @@ int launch(const Args& args, Session& session) {
     return report(session, Error{ErrorKind::usage, "launch-local: SHIM and PROGRAM are required",
                                  "use the line that hpclaunch run --dry-run prints"});
   Plan plan;
-  plan.hosts.names = {sys::host_name()};
-  plan.placement.classes = {
-      NodeClass{std::vector<RankPlan>(static_cast<std::size_t>(args.ranks.value_or(1)))}};
-  plan.placement.layout = {NodeRun{}};
+  const auto add_node = [&](int ranks) {  // with those before this one, and behind it, as one each
+    plan.placement.layout.push_back({static_cast<int>(plan.placement.classes.size()), 1});
+    plan.placement.classes.push_back(
+        NodeClass{std::vector<RankPlan>(static_cast<std::size_t>(ranks))});
+    plan.hosts.names.push_back(sys::host_name());
+  };
+  const int ranks = args.ranks.value_or(1), first = args.first.value_or(0);
+  if (first > 0) add_node(first);
+  if (args.first) plan.hosts.own = plan.nodes();
+  add_node(ranks);
+  if (const int behind = args.all.value_or(0) - first - ranks; behind > 0) add_node(behind);
   plan.launch.launcher = kLocalLauncher;
   plan.supervision.output = args.output;
   const Result<TimeLimitSignal> signal = limit_signal(args.signal);
@@ -55,7 +62,10 @@ int launch(const Args& args, Session& session) {
 Runner declare_launch_local(Parser& parser) {
   auto args = std::make_shared<Args>();
   parser.number("-n,--ranks", args->ranks, "N", 1, 1'000'000, "Number of ranks");
+  parser.number("--first-rank", args->first, "N", 0, 1'000'000, "Number of the first one");
+  parser.number("--of", args->all, "N", 1, 1'000'000, "Ranks of all nodes together");
   parser.flag("--label", args->output.label, "Prefix output lines with the rank");
+  parser.text("--local-ranks-filter", args->output.shown_ranks, "LIST", "Show these ranks only");
   parser.text("--log-dir", args->output.log_dir, "DIR", "Write one log file per rank to DIR");
   parser.seconds("--grace", args->output.grace_seconds, "Seconds between SIGTERM and SIGKILL");
   parser.text("--notice", args->signal, "SIGNAL@TIME",

@@ -4,6 +4,7 @@
 
 #include "hpclaunch/env.h"
 #include "hpclaunch/request.h"
+#include "hpclaunch/text.h"
 
 namespace hpclaunch {
 
@@ -17,6 +18,12 @@ std::string_view name_of(const std::string_view (&names)[size], Enum value) {
 }
 
 }  // namespace
+
+// Source: slurm src/common/slurm_protocol_defs.h: numbers from 0xfffffff0 are no ordinary steps.
+bool LauncherTraits::inside_step(const EnvSnapshot& env) const {
+  constexpr long kReserved = 0xfffffff0;
+  return !step_var.empty() && parse_natural(env.get(step_var), kReserved - 1).has_value();
+}
 
 const Setting* find(const std::vector<Setting>& settings, std::string_view name) {
   const auto found = std::ranges::find(settings, name, &Setting::name);
@@ -75,6 +82,18 @@ int Placement::world_size() const {
   int total = 0;
   for (const NodeRun& run : layout) total += run.nodes * static_cast<int>(of(run).ranks.size());
   return total;
+}
+
+std::pair<int, int> Plan::own_ranks() const {
+  int first = 0, node = 0;
+  for (const NodeRun& run : placement.layout) {
+    const int ranks = static_cast<int>(placement.of(run).ranks.size());
+    if (hosts.own >= 0 && hosts.own < node + run.nodes)
+      return {first + (hosts.own - node) * ranks, ranks};
+    first += run.nodes * ranks;
+    node += run.nodes;
+  }
+  return {0, first};
 }
 
 int Placement::max_local_size() const {

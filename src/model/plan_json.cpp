@@ -168,6 +168,7 @@ Json report_json(const Diagnostic& report) {
 void add(const Hosts& hosts, Json& out) {
   out["nodes"] = hosts.count();
   out["hosts"] = texts(hosts.names);
+  out["node_rank"] = hosts.own >= 0 ? Json(hosts.own) : Json(nullptr);
 }
 
 void add(const Placement& placement, Json& out) {
@@ -212,6 +213,7 @@ void add(const Supervision& supervision, Json& out) {
         *output.stall_seconds == kLearned ? Json("auto") : Json(*output.stall_seconds);
     out["output"]["on_stall"] = text_or_null(output.on_stall);
   }
+  if (!output.shown_ranks.empty()) out["output"]["local_ranks_filter"] = text(output.shown_ranks);
   out["supervise"] = supervision.supervise;
   if (sent.signal != 0)
     out["time_limit_signal"] =
@@ -235,8 +237,9 @@ bool is_hidden(std::string_view name, const Decision& decision) {
 std::string plan_to_json(const Plan& plan) {
   Json out;
   for (const std::string_view key :
-       split("schema program command world_size nodes max_local_size hosts launcher profile_args "
-             "launcher_args gpu_view batch core_limit make_dirs reports bind_via verify output "
+       split("schema program command world_size nodes max_local_size hosts node_rank launcher "
+             "profile_args launcher_args gpu_view batch core_limit make_dirs reports bind_via "
+             "verify output "
              "supervise time_limit_signal layout "
              "classes choices env wire",
              ' '))

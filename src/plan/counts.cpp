@@ -32,25 +32,31 @@ std::vector<int> granted_slots(const PlanInput& input, const Slots& slots, int n
 std::vector<int> host_slots(const PlanInput& input, const Slots& slots, int nodes) {
   if (input.slots.empty()) return granted_slots(input, slots, nodes);
   std::vector<int> of_hosts(input.slots.begin(), input.slots.begin() + nodes);
-  return slots.count() == 0 || std::ranges::max(of_hosts) > 1 ? of_hosts : std::vector<int>{};
+  const bool told =
+      input.own >= 0 || input.slots_told || slots.count() == 0 || std::ranges::max(of_hosts) > 1;
+  return told ? of_hosts : std::vector<int>{};
 }
 
 // --nproc-per-node gpu, xpu, cpu, auto. Source: torch/distributed/run.py, determine_local_world_size.
 Result<Count> counted_per_node(const PlanInput& input, const Slots& slots) {
   const std::string& by = input.request->ranks_by;
+  const bool platform = input.own >= 0 && !input.request->static_nodes;  // it has the same words
+  const std::string who =
+      platform ? fmt::format("the platform's \"{}\"", by) : fmt::format("--nproc-per-node {}", by);
   const auto found = [&](int count, std::string_view what) {
-    return Count{count, Layer::command_line,
-                 fmt::format("--nproc-per-node {}: {}", by, counted(count, what))};
+    return Count{count, platform ? Layer::environment : Layer::command_line,
+                 fmt::format("{}: {}", who, counted(count, what))};
   };
   const bool intel = slots.count() > 0 && slots.vendor->name == "intel";
   const bool devices = slots.count() > 0 && (by == "auto" || intel == (by == "xpu"));
   if (by != "cpu" && devices) return found(slots.count(), "device");
   if (by == "gpu" || by == "xpu")
     return request_error(
-        slots.count() == 0
-            ? fmt::format("--nproc-per-node {}: no device on this node", by)
-            : fmt::format("--nproc-per-node {}: the devices are of {}", by, slots.vendor->name),
-        "--nproc-per-node with a number, cpu or auto");
+        slots.count() == 0 ? fmt::format("{}: no device on this node", who)
+                           : fmt::format("{}: the devices are of {}", who, slots.vendor->name),
+        platform ? "--ppn with a number" : "--nproc-per-node with a number, cpu or auto");
+  if (const int quota = limiting_quota(input); quota > 0)
+    return found(quota, "CPU of the control group's time");
   return found(std::max(1, input.node.allowed.count()), "allowed CPU");
 }
 
@@ -91,6 +97,9 @@ Result<Count> decide_nodes(const PlanInput& input) {
   const int all = static_cast<int>(input.hosts.size());
   const int spares = typed.spares.value_or(0);
   const int available = all - spares;
+  if (spares > 0 && input.own >= 0)
+    return request_error("--spares: this hpclaunch starts one node, and not the others",
+                         "omit it: who starts the nodes replaces a lost one");
   if (spares > 0 && typed.max_restarts.value_or(0) == 0)
     return request_error("--spares has no use without restarts", "--max-restarts 1 with it");
   if (available < 1)
@@ -98,6 +107,8 @@ Result<Count> decide_nodes(const PlanInput& input) {
         fmt::format("--spares {} leaves no node of {} ({})", spares, all, input.hosts_why),
         all > 1 ? fmt::format("--spares {}, or a larger job", all - 1)
                 : std::string("a job of more nodes, or omit --spares"));
+  if (input.own >= 0)
+    return Count{all, typed.nodes ? Layer::command_line : Layer::environment, input.hosts_why};
   const int least = typed.least_nodes.value_or(typed.nodes.value_or(1));
   if (typed.least_nodes && least <= available)
     return Count{std::min(*typed.nodes, available), Layer::command_line,
@@ -106,7 +117,10 @@ Result<Count> decide_nodes(const PlanInput& input) {
     return request_error(
         fmt::format("{} requested, {} available ({}{})", counted(least, "node"), available,
                     input.hosts_why, spares == 0 ? "" : fmt::format(", --spares {}", spares)),
-        "name the nodes with --hostfile FILE, or request fewer");
+        typed.static_nodes
+            ? "--node-rank R on each node, name the nodes with --hostfile FILE, or fewer"
+            : "name the nodes with --hosts a,b or --hostfile FILE, --node-rank R on each node, or "
+              "request fewer");
   if (typed.nodes) return Count{*typed.nodes, Layer::command_line, "--nodes"};
   if (typed.ranks && typed.ranks_per_node) {
     const int needed = divide_up(*typed.ranks, *typed.ranks_per_node);
@@ -206,8 +220,9 @@ Result<Counts> decide_counts(const PlanInput& input, const Slots& slots) {
   const int ranks = typed.ranks.value_or(room);
   if (ranks < nodes)
     return request_error(
-        fmt::format("{} on {}: every node needs a rank", counted(ranks, "rank"),
-                    counted(nodes, "node")),
+        fmt::format("{} on {}: every node needs a rank{}", counted(ranks, "rank"),
+                    counted(nodes, "node"),
+                    input.own >= 0 ? fmt::format(" ({})", input.hosts_why) : ""),
         fmt::format("use --nodes {} or fewer, or --ranks {} or more", ranks, nodes));
   if (ranks > room)
     return request_error(fmt::format("{} on {} contradict {} per node", counted(ranks, "rank"),
@@ -226,7 +241,7 @@ Result<Counts> decide_counts(const PlanInput& input, const Slots& slots) {
         most, Layer::computed,
         fmt::format("{} distributed over the granted parts of {} ({})", counted(ranks, "rank"),
                     counted(nodes, "node"), input.granted_why)};
-  if (nodes > 1 && !input.launcher.multi_node)
+  if (nodes > 1 && !input.launcher.multi_node && input.own < 0)
     return Error{ErrorKind::unsupported,
                  fmt::format("launcher {} works on one node only, the plan has {}",
                              input.launcher.name, counted(nodes, "node")),

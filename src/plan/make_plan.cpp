@@ -36,7 +36,9 @@ Hosts hosts_of(const PlanInput& input, int nodes) {
           input.job.later,
           input.first_is_here,
           std::move(places),
-          available};
+          available,
+          input.own,
+          input.own_why};
 }
 
 template <class Item>
@@ -117,7 +119,11 @@ Result<Plan> plan_one_vendor(const PlanInput& input) {
   if (!supervised) return supervised.error();
   plan.supervision = std::move(supervised->part);
   append(std::move(supervised->said.choices), choices);
+  append(std::move(supervised->said.reports), reports);
   constexpr std::size_t kMostBytes = 2000;
+  if (input.own >= 0)
+    choices.push_back(choice("node", Layer::environment,
+                             fmt::format("{} of {}", input.own, plan.nodes()), input.own_why));
   choices.push_back(choice("hosts", Layer::environment, host_ranges(plan.hosts.names, kMostBytes),
                            input.hosts_why));
   const std::optional<Setting> step = step_choice(input);

@@ -130,6 +130,9 @@ std::string kind_title(const Kind& kind, const Plan& plan) {
 }  // namespace
 
 std::string plan_title(const Plan& plan) {
+  if (plan.hosts.own >= 0)
+    return fmt::format("{} of {} on node {} of {}", plan.own_ranks().second,
+                       counted(plan.world_size(), "rank"), plan.hosts.own, plan.nodes());
   return fmt::format("{} on {}", counted(plan.world_size(), "rank"), counted(plan.nodes(), "node"));
 }
 

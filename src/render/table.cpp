@@ -33,8 +33,13 @@ std::string ranks_text(const Plan& plan) {
     const std::size_t size = plan.placement.classes[run.node_class].ranks.size();
     if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
   }
-  return fmt::format("{} on {} nodes, {} per node", plan.world_size(), plan.nodes(),
-                     fmt::join(sizes, " or "));
+  std::string here;
+  if (const auto [first, ranks] = plan.own_ranks(); plan.hosts.own >= 0)
+    here = fmt::format("; here {}{}: node {} of {}, {}", first,
+                       ranks > 1 ? fmt::format("-{}", first + ranks - 1) : "", plan.hosts.own,
+                       plan.nodes(), plan.hosts.own_why);
+  return fmt::format("{} on {} nodes, {} per node{}", plan.world_size(), plan.nodes(),
+                     fmt::join(sizes, " or "), here);
 }
 
 /// "2 packages, 4 NUMA nodes, 64 cores, 128 CPUs; 60 of 62 available cores used"; "" without a node.
@@ -100,7 +105,7 @@ std::string header(const Plan& plan, const Topology& node, const Style& style, b
                                   ? "(none)"
                                   : printable(quoted_words(without_secrets(plan.launch.command)));
   line("program", shorten(program, style.width - kLabel, style));
-  line("ranks", ranks_text(plan));
+  line("ranks", printable(ranks_text(plan)));
   line("hosts", host_list(plan.hosts.names, style.width - kLabel));
   line("site", printable(site_text(plan)));
   line("staging", printable(choice_text(plan, "stage")));

@@ -93,6 +93,24 @@ class Ranks(Test):
         self.assertEqual(len(set(done.out.splitlines())), 2)
         self.assertEqual(len([line for line in done.err.splitlines() if line.endswith("oops")]), 2)
 
+    def test_the_output_of_some_ranks(self):
+        """What a rank wrote before it failed is shown all the same, and its log is whole."""
+        logs = os.path.join(self.folder, "filtered")
+        done = hpclaunch("run", "-n", "3", "--oversubscribe", "--local-ranks-filter", "2,1", "--log-dir", logs, "--", "/bin/sh", "-c", "echo out $RANK; echo err $RANK >&2; [ $RANK != 0 ]")
+        self.ok(done, 1)
+        self.assertEqual(sorted(done.out.splitlines()), ["out 1", "out 2"])
+        self.assertEqual([line for line in sorted(done.err.splitlines()) if line.startswith("err")], ["err 1", "err 2"])
+        self.has(done, "rank 0 failed first", "  | out 0", "  | err 0")
+        with open(os.path.join(logs, "rank-0.log")) as file:
+            self.assertEqual(sorted(file), ["err 0\n", "out 0\n"])
+        self.assertEqual(sorted(self.ok(hpclaunch("run", "-n", "3", "--oversubscribe", "--local-ranks-filter", "0, 2", "--", "/bin/sh", "-c", "echo $RANK")).out.split()), ["0", "2"])
+        self.refused(125, "run", "-n", "1", "--local-ranks-filter", "a", "--", "/bin/true", says=['"a" is no list of local ranks'])
+
+    def test_a_program_that_takes_the_rendezvous_as_arguments(self):
+        words = ["--master_addr={MASTER_ADDR}", "{MASTER_PORT}", "{RANK} {LOCAL_RANK} {NODE_RANK}", "{{RANK}}", "${RANK}", '{"rank": {RANK}}', "{HOME}"]
+        done = self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--master-port", "7013", "--", "/bin/sh", "-c", 'IFS="|"; echo "$*"', "sh", *words))
+        self.assertEqual(sorted(done.out.splitlines()), ["--master_addr=127.0.0.1|7013|%d %d 0|{RANK}|${RANK}|{\"rank\": {RANK}}|{HOME}" % (rank, rank) for rank in range(2)])
+
     def test_jobs_that_only_a_number_tells_apart_have_different_ports(self):
         """SGE's JOB_ID without a host file; two equal launches side by side in one job, too."""
         def port(job):

@@ -114,6 +114,7 @@ TEST_CASE("Slurm counts instances of split devices", "[grants]") {
                "no-instances"}});
   PlanInput in = input(node, {{"SLURM_JOB_GPUS", "3"}});
   in.reachable = {2};  // a control group
+  in.job.scheduler = "slurm";
   auto plan = make_plan(in);
   REQUIRE(plan);
   CHECK(devices_of(*plan) == "2.0");
@@ -267,6 +268,7 @@ TEST_CASE("Level Zero: Slurm's masks count cards, others tiles", "[grants]") {
   // Each rank's mask leads to its tile, in a control group too, whatever else says that there is one.
   PlanInput in = input(node, {{"SLURM_STEP_GPUS", "2,3"}, {"ZE_AFFINITY_MASK", "0,1"}});
   for (const bool opened : {false, true}) {
+    in.job.scheduler = "slurm";
     if (opened) in.reachable = {2, 3};
     asked(in).gpu_view = "own";
     auto plan = make_plan(in);

@@ -192,6 +192,38 @@ TEST_CASE("CUDA's own order of different models is not the plan's", "[grants]") 
   CHECK(said(planned({{"CUDA_VISIBLE_DEVICES", "1,3"}, {"SLURM_JOB_GPUS", "1,3"}})).empty());
 }
 
+TEST_CASE("a container beside others on a machine is bound to NUMA nodes", "[grants]") {
+  PlanInput in = input(machine({0, 0, 1, 1}), {});
+  in.reachable = {0, 1};
+  asked(in).ranks_per_node = 2;
+  const auto numa = [&](int node) {
+    return in.node.numa_nodes[static_cast<std::size_t>(node)].pus & in.node.allowed;
+  };
+  auto plan = make_plan(in);
+  REQUIRE(plan);
+  for (const RankPlan& rank : plan->placement.classes[0].ranks) CHECK(rank.cpus == numa(0));
+  CHECK(plan->placement.shared_cpus);
+  CHECK(rules(*plan) == std::vector<std::string>{"shared-machine"});
+  const auto narrow = [&](const PlanInput& other) {
+    const auto found = make_plan(other);
+    REQUIRE(found);
+    CHECK(std::ranges::count(rules(*found), std::string("shared-machine")) == 0);
+    return found->placement.classes[0].ranks[0].cpus != numa(0);
+  };
+  PlanInput job = in;  // whose batch system confines it, or gives it all
+  job.job.scheduler = "slurm";
+  CHECK(narrow(job));
+  PlanInput all = in;
+  all.reachable = {0, 1, 2, 3};
+  CHECK(narrow(all));
+  PlanInput own = in;  // cores of its own
+  own.node.allowed = *CpuSet::parse("0-3");
+  CHECK(narrow(own));
+  PlanInput typed = in;
+  asked(typed).cores_per_rank = 1;
+  CHECK(narrow(typed));
+}
+
 TEST_CASE("what can be opened is stronger than what is said", "[grants]") {
   PlanInput in =
       input(machine({0, 1, 4, 5}), {{"SLURM_JOB_GPUS", "1,2"}, {"CUDA_VISIBLE_DEVICES", "1"}});

@@ -281,6 +281,45 @@ bool shares_cpus(const NodeClass& node) {
   });
 }
 
+// A container with some of the machine's devices and no cores of its own: its neighbours count the same cores, and begin
+// with the same ones.
+bool has_neighbours(const PlanInput& input) {
+  const Request& typed = *input.request;
+  const bool asked = typed.cores_per_rank || typed.bind_via || !own_list(input).empty();
+  if (asked || input.job.scheduler != "none" || input.model != nullptr || !input.reachable ||
+      input.reachable->empty() || input.node.allowed != input.node.all_pus())
+    return false;
+  return std::ranges::any_of(input.node.devices, [&](const Device& one) {
+    return std::ranges::count(*input.reachable, one.index) == 0;
+  });
+}
+
+// True where a rank had less of a NUMA node than all of it.
+bool widen_to_numa(const Topology& node, std::vector<RankPlan>& ranks) {
+  bool widened = false;
+  for (RankPlan& rank : ranks) {
+    const CpuSet before = rank.cpus;
+    for (const NumaNode& numa : node.numa_nodes)
+      if (numa.pus.intersects(before)) rank.cpus |= numa.pus & node.allowed;
+    widened = widened || rank.cpus != before;
+  }
+  return widened;
+}
+
+void share_with_neighbours(const PlanInput& input, LaidOut& laid) {
+  bool widened = false;
+  for (NodeClass& one : laid.placement.classes) widened |= widen_to_numa(input.node, one.ranks);
+  for (NodeRanks& one : laid.nodes) widen_to_numa(input.node, one.ranks);
+  if (widened)
+    laid.reports.push_back(
+        {"shared-machine", Severity::note,
+         fmt::format(
+             "{} of {} devices can be opened here, and all cores are allowed, as for others "
+             "on this machine: ranks are bound to NUMA nodes, not to cores",
+             input.reachable->size(), input.node.devices.size()),
+         "cores of its own for the container, or --cpus-per-rank"});
+}
+
 }  // namespace
 
 void give_devices(const Topology& node, const Slots& slots, NodeRanks& placed) {
@@ -296,6 +335,7 @@ Result<LaidOut> lay_out(const PlanInput& input, const Counts& counts, Slots& slo
     laid = lay_out_once(input, counts.ranks_on, slots, facts);
   }
   if (!laid) return laid;
+  if (has_neighbours(input)) share_with_neighbours(input, *laid);
   Placement& placement = laid->placement;
   if (!slots.list.empty()) placement.gpu_view = slots.view;
   placement.shared_cpus = std::ranges::any_of(placement.classes, shares_cpus);

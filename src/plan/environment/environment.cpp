@@ -49,15 +49,19 @@ void add_rendezvous(EnvSettings& settings, const PlanInput& input) {
   if (!rendezvous.address.empty())
     settings.add("MASTER_ADDR", Layer::builtin, rendezvous.address, rendezvous.address_why);
   // Gloo looks up the host name to find its interface, and some machines' names cannot be resolved.
-  if (rendezvous.address == "127.0.0.1")
+  if (rendezvous.address == "127.0.0.1" && input.own < 0)
     settings.add("GLOO_SOCKET_IFNAME", Layer::builtin, std::string("lo"),
                  "all ranks are on this machine; loopback does not depend on the host name");
   if (rendezvous.port != 0)
     settings.add("MASTER_PORT", Layer::builtin, std::to_string(rendezvous.port),
                  rendezvous.port_why);
-  settings.keep_export("MASTER_ADDR");
+  if (rendezvous.own_address) {
+    settings.add("MASTER_ADDR", Layer::command_line, rendezvous.address, rendezvous.address_why);
+  } else {
+    settings.keep_export("MASTER_ADDR");
+  }
   settings.keep_export("MASTER_PORT");
-  if (!input.request->master_addr.empty())
+  if (!input.request->master_addr.empty() && !rendezvous.own_address)
     settings.add("MASTER_ADDR", Layer::command_line, input.request->master_addr, "--master-addr");
   if (input.request->master_port)
     settings.add("MASTER_PORT", Layer::command_line, std::to_string(*input.request->master_port),

@@ -73,6 +73,11 @@ Value value_of(Identity what, const Hosts& hosts, const Placement& placement) {
   return fmt::format("{}", fmt::join(hosts.names, ","));
 }
 
+// Where hpclaunch is started on each node, others may have no name here: "(node 0)".
+bool are_named(const Hosts& hosts) {
+  return !hosts.names.front().starts_with('(') && !hosts.names.back().starts_with('(');
+}
+
 // Set by the shim, not in the launcher's environment, where the batch system's own tools read them.
 Value at_rank(Value value, const Placement& placement) {
   const auto* text = std::get_if<std::string>(&value);
@@ -125,7 +130,8 @@ void add_program_env(const PlanInput& input, const Slots& slots, const Hosts& ho
   const std::pair<std::string_view, std::string> facts[] = {
       {"{nodes}", std::to_string(hosts.count())},
       {"{ranks}", std::to_string(placement.world_size())},
-      {"{hosts}", fmt::format("{}", fmt::join(hosts.names, ","))},
+      {"{hosts}", are_named(hosts) ? fmt::format("{}", fmt::join(hosts.names, ","))
+                                   : known("MASTER_ADDR", input.rendezvous.address)},
       {"{address}", known("MASTER_ADDR", input.rendezvous.address)},
       {"{port}", port},
       {"{port+3}", std::to_string(other)},

@@ -49,7 +49,8 @@ void add_proxy_exceptions(const PlanInput& input, const Hosts& hosts, EnvSetting
   if (const std::string* address = settings.so_far("MASTER_ADDR")) add(*address);
   add(input.rendezvous.address);
   const int known = hosts.invented ? 1 : std::min(hosts.count(), kMostNames);
-  for (int n = 0; n < known; ++n) add(short_host(hosts.names[n]));
+  for (int n = 0; n < known; ++n)
+    if (const std::string name = short_host(hosts.names[n]); !name.starts_with('(')) add(name);
   for (const char* name : kExceptions)
     settings.add(name, Layer::computed, fmt::format("{}", fmt::join(names, ",")),
                  fmt::format("{} is set: the job's nodes are reached without it", *used));

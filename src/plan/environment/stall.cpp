@@ -29,15 +29,14 @@ constexpr Preset kPresets[] = {
 
 constexpr const char* kRas = "NCCL_RAS_ADDR";
 
-// Beside the rendezvous, so that each launch has its own; "" where the plan does not know that. Megatron takes the two
-// ports behind MASTER_PORT, an agent's servers the third.
+// Beside the rendezvous, so that each launch has its own; "" where the plan does not know that.
 std::string ras_address(const PlanInput& input, const EnvSettings& settings) {
-  constexpr long kLastPort = 65535, kAfter = 4;
+  constexpr long kLastPort = 65535;
   const std::string* typed = settings.so_far("MASTER_PORT");
   const long port =
       typed == nullptr ? input.rendezvous.port : parse_natural(*typed, kLastPort).value_or(0);
   if (port == 0) return "";
-  return fmt::format("localhost:{}", port + kAfter <= kLastPort ? port + kAfter : port - kAfter);
+  return fmt::format("localhost:{}", ras_port(static_cast<int>(port)));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 std::string needed_by(const PlanInput& input, bool mps) {
   if (input.time_limit_signal.signal != 0) return "--signal";
   if (!input.request->output.log_dir.empty()) return "--log-dir";
+  if (!input.request->output.shown_ranks.empty()) return "--local-ranks-filter";
   if (input.stages) return "--stage";
   if (input.request->max_restarts.value_or(0) > 0) return "--max-restarts";
   if (input.request->profile_start) return "--profile-start";
@@ -68,7 +69,22 @@ Result<Made<Supervision>> decide_supervision(const PlanInput& input, bool mps) {
   if (supervision.supervise && supervision.termination.loses_output)
     supervision.termination.fails_fast = false;
   OutputOptions& output = supervision.output;
+  if (local && output.end_seconds)
+    said.reports.push_back({"end-timeout-local", Severity::warning,
+                            "--end-timeout: the local launcher ends no ranks that stay",
+                            "--launcher with an mpiexec or srun, which also serves one node"});
   output.log_dir = input.log_dir;
+  if (std::string& typed = output.shown_ranks; !typed.empty()) {
+    std::string list;  // Python's int() takes blanks
+    for (const std::string_view part : split(typed, ','))
+      list.append(part.data() == typed.data() ? "" : ",").append(trim(part));
+    const Result<CpuSet> ranks = CpuSet::parse(list);
+    if (!ranks || ranks->empty())
+      return request_error(
+          fmt::format("--local-ranks-filter \"{}\" is no list of local ranks", shown(typed)),
+          "--local-ranks-filter 0 for the first rank of each node, or 0,2-3");
+    typed = ranks->to_list();
+  }
   if (const int signal = input.time_limit_signal.signal; signal != 0)
     said.choices.push_back(choice("signal", Layer::command_line, time_limit_signal_name(signal),
                                   input.time_limit_why));
@@ -76,9 +92,7 @@ Result<Made<Supervision>> decide_supervision(const PlanInput& input, bool mps) {
 }
 
 // A step of ours would wait for the resources of the step that this shell is in.
-// Source: slurm src/common/slurm_protocol_defs.h: numbers from 0xfffffff0 are no ordinary steps.
 std::optional<Setting> step_choice(const PlanInput& input) {
-  constexpr long kReserved = 0xfffffff0;
   if (input.launcher.step_var.empty()) return std::nullopt;
   if (!input.beside.empty())
     return choice("beside", Layer::environment, input.beside,
@@ -90,10 +104,9 @@ std::optional<Setting> step_choice(const PlanInput& input) {
                   fmt::format("it was lost, and the step of {} before may not have ended on the "
                               "other nodes",
                               input.launcher.name));
-  const std::string step = input.env.get(input.launcher.step_var);
-  if (!parse_natural(step, kReserved - 1)) return std::nullopt;
+  if (!input.launcher.inside_step(input.env)) return std::nullopt;
   return choice(
-      "inside-step", Layer::environment, step,
+      "inside-step", Layer::environment, input.env.get(input.launcher.step_var),
       fmt::format("{} is set: this shell is a job step, and the ranks' step shares its nodes",
                   input.launcher.step_var));
 }

@@ -110,6 +110,8 @@ void add_stay(const Plan& plan, Payload& out) {
       out.add("notice", fmt::format(":notice={}*{}", notice.signal,
                                     notice.after > 0 ? fmt::format("^+{}^", notice.after)
                                                      : std::to_string(notice.at)));
+    if (!plan.supervision.output.shown_ranks.empty())
+      out.add("shown", ":shown=" + plan.supervision.output.shown_ranks);
     if (!plan.supervision.output.log_dir.empty())
       out.add("the directory of logs", field("log", {plan.supervision.output.log_dir}));
   }
@@ -119,6 +121,8 @@ void add_stay(const Plan& plan, Payload& out) {
 void add_header(const Plan& plan, const RankVariables& names, bool report, Payload& out) {
   out.add("rank", ":rank=" + names.rank);
   if (!names.local_rank.empty()) out.add("local", ":local=" + names.local_rank);
+  if (const int first = plan.own_ranks().first; first > 0)
+    out.add("first", fmt::format(":first={}", first));
   out.add("verify",
           fmt::format(":verify={}", report ? "report" : to_string(plan.supervision.verify)));
   if (!plan.launch.image.empty()) out.add("the image", field("image", {plan.launch.image}));
@@ -226,7 +230,7 @@ std::string checks(const Plan& plan, const RankVariables& names, std::size_t res
       left_out->emplace_back(what);
   };
   add(constant_marks(plan, names), true, "constant variables");
-  if (plan.nodes() > 1 && !plan.hosts.invented) {
+  if (plan.nodes() > 1 && !plan.hosts.invented && plan.hosts.own < 0) {
     const bool possible = (plan.nodes() <= kMaxWireHosts || plan.hosts.first_is_here) &&
                           plan.nodes() < kMaxCheckedWireBytes;
     add(possible ? host_marks(plan) : "", possible, "their host");

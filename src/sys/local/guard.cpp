@@ -25,7 +25,7 @@ namespace hpclaunch::sys {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFailure, rank, local_rank, pid, exit_status, signal, core,
                                    seconds, peak_kib, oom_kills, host, last_lines, traceback, log)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ending, status, ok, failed, ended, passed_on, interrupted_by,
-                                   stalled, stall)
+                                   time_limit, stalled, stall, stacks)
 }  // namespace hpclaunch::sys
 
 namespace hpclaunch::sys::local {

@@ -28,11 +28,12 @@ std::string_view first_line(std::string_view lines) {
 
 }  // namespace
 
-Lines::Lines(int ranks, bool label, bool one_target)
+Lines::Lines(int ranks, bool label, bool one_target, int first, int all)
     : label_(label),
       one_target_(one_target),
       through_(ranks == 1 && !label),
-      width_(static_cast<int>(std::to_string(std::max(ranks - 1, 0)).size())),
+      first_(first),
+      width_(static_cast<int>(std::to_string(std::max({ranks, all, 1}) - 1).size())),
       states_(2 * static_cast<std::size_t>(ranks)) {}
 
 void Lines::feed(int rank, Stream stream, std::string_view bytes, long now, Pieces& to) {
@@ -111,7 +112,7 @@ void Lines::emit(int at, std::string_view bytes, bool complete, Pieces& to) {
 void Lines::label_lines(int at, std::string_view lines, Pieces& to) {
   const Stream stream = stream_of(at);
   const State& state = state_of(at);
-  const std::string prefix = fmt::format("[{:>{}}] ", at / 2, width_);
+  const std::string prefix = fmt::format("[{:>{}}] ", first_ + at / 2, width_);
   bool goes_on = state.shown && open_line(stream) == at;
   while (!lines.empty()) {
     const std::string_view line = first_line(lines);

@@ -25,8 +25,8 @@ class Lines {
       5000;  ///< ms of silence of a rank before any beginning is shown
 
   /// `one_target`: both our outputs are the same file or terminal. A single rank without labels is
-  /// passed through byte by byte.
-  Lines(int ranks, bool label, bool one_target);
+  /// passed through byte by byte. Labels count from `first`, which is rank 0 of all calls, to `all`.
+  Lines(int ranks, bool label, bool one_target, int first = 0, int all = 0);
 
   /// `now` in ms of any clock that does not run backwards.
   void feed(int rank, Stream stream, std::string_view bytes, long now, Pieces& to);
@@ -71,6 +71,7 @@ class Lines {
   bool label_;
   bool one_target_;
   bool through_;
+  int first_;
   int width_;
   long last_any_ = 0;
   std::vector<State> states_;

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -17,10 +18,12 @@
 namespace hpclaunch::sys::local {
 Supervisor::Supervisor(const Job& job, int control)
     : job_(job),
+      first_(job.plan.own_ranks().first),
       control_(control),
       children_(signal_set({SIGCHLD})),
-      lines_(job.plan.world_size(), job.plan.supervision.output.label, screen_.one_target()),
-      ranks_(static_cast<std::size_t>(job.plan.world_size())),
+      lines_(job.plan.own_ranks().second, job.plan.supervision.output.label, screen_.one_target(),
+             first_, job.plan.world_size()),
+      ranks_(static_cast<std::size_t>(job.plan.own_ranks().second)),
       logs_(job.logs.files),
       verdict_(job.plan),
       readers_(job.asking.reader,
@@ -54,8 +57,10 @@ Status Supervisor::start() {
   common.default_pipe = !job_.ignore_pipe;
   const std::vector<char*> env = pointers(job_.env);
   facts_.started = wall_clock();
+  const Result<CpuSet> shown = CpuSet::parse(job_.plan.supervision.output.shown_ranks);
   for (int rank = 0; rank < ranks(); ++rank) {
     Rank& state = ranks_[rank];
+    state.shown = !shown || shown->empty() || shown->has(rank);
     char* const top = stacks_.get() + static_cast<std::size_t>(rank + 1) * kStackBytes;
     state.own_variable = fmt::format("HPCLAUNCH_LOCAL_RANK={}", rank);
     state.env = env;
@@ -79,8 +84,9 @@ Status Supervisor::start() {
   return Done{};
 }
 
-Status Supervisor::start_rank(int rank, const Start& common, char* stack_top) {
-  Rank& state = ranks_[rank];
+Status Supervisor::start_rank(int local, const Start& common, char* stack_top) {
+  Rank& state = ranks_[local];
+  const int rank = first_ + local;
   state.start = common;
   Pipe pipes[2];
   for (int i = 0; i < 2; ++i) {
@@ -88,7 +94,7 @@ Status Supervisor::start_rank(int rank, const Start& common, char* stack_top) {
     state.pipes[i] = std::exchange(pipes[i].read_end, -1);
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.u32 = static_cast<std::uint32_t>(2 * rank + i);
+    event.data.u32 = static_cast<std::uint32_t>(2 * local + i);
     epoll_ctl(pipes_, EPOLL_CTL_ADD, state.pipes[i], &event);
     ++open_pipes_;
   }
@@ -97,7 +103,7 @@ Status Supervisor::start_rank(int rank, const Start& common, char* stack_top) {
   const pid_t pid = start_beside(state.start, stack_top);
   if (pid < 0) return exec_error(job_.argv[0], -pid);
   by_pid_[pid] = rank;
-  verdict_.begun(rank, std::string(job_.plan.hosts.names[0]));
+  verdict_.begun(rank, std::string(job_.plan.hosts.names[std::max(job_.plan.hosts.own, 0)]));
   kill_with_us(pid);
   return Done{};
 }
@@ -144,33 +150,33 @@ void Supervisor::close_pipe(int& pipe) {
 }
 
 // One read per turn: a rank with much output does not delay the others.
-void Supervisor::read_pipe(int rank, Stream stream) {
+void Supervisor::read_pipe(int local, Stream stream) {
   static std::array<char, 64 * 1024> buffer;
-  Rank& state = ranks_[rank];
+  Rank& state = ranks_[local];
   int& pipe = state.pipes[static_cast<int>(stream)];
   const ssize_t size = read(pipe, buffer.data(), buffer.size());
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (size <= 0) {
     close_pipe(pipe);
-    lines_.close(rank, stream, pieces_);
+    lines_.close(local, stream, pieces_);
     return;
   }
   const std::string_view bytes(buffer.data(), static_cast<std::size_t>(size));
   state.tail.add(bytes);
   watching_.output();
-  write_log(rank, bytes);
-  lines_.feed(rank, stream, bytes, clock_ms(), pieces_);
+  write_log(local, bytes);
+  if (state.shown) lines_.feed(local, stream, bytes, clock_ms(), pieces_);
 }
 
-void Supervisor::write_log(int rank, std::string_view bytes) {
+void Supervisor::write_log(int local, std::string_view bytes) {
   if (logs_.empty()) return;
-  int& file = logs_[rank];
+  int& file = logs_[local];
   if (file == -1 || write_all(file, bytes)) return;
   const int error = errno;
   close(file);
   file = -1;
   output_lost_ = true;
-  if (!std::exchange(log_failed_, true)) say(lost_log(job_.logs.paths[rank], error));
+  if (!std::exchange(log_failed_, true)) say(lost_log(job_.logs.paths[local], error));
 }
 
 }  // namespace hpclaunch::sys::local

@@ -11,22 +11,31 @@
 #include <csignal>
 #include <vector>
 
+#include "sys/descendants.h"
 #include "sys/start.h"
 
 namespace hpclaunch::sys::local {
 
 Readers::~Readers() {
-  while (!at_work_.empty()) end(at_work_.begin()->first, true);
+  stop();
   if (events_ >= 0) close(events_);
 }
 
-void Readers::ask(int number, bool all_threads, const std::map<pid_t, int>& ranks, int ras_port) {
+void Readers::stop() {
+  waiting_.clear();
   while (!at_work_.empty()) end(at_work_.begin()->first, true);
+}
+
+void Readers::ask(int number, bool all_threads, const std::map<pid_t, int>& ranks, int ras_port) {
+  stop();
   if (events_ < 0) events_ = epoll_create1(EPOLL_CLOEXEC);
   number_ = number;
   all_threads_ = all_threads;
   ras_port_ = ras_port;
   waiting_.assign(ranks.begin(), ranks.end());
+  for (const auto& [program, rank] : ranks)
+    hear_(number, rank, "", false);  // our own machine is there
+  strays_ = left_to_us(ranks);
   start_some();
 }
 
@@ -34,8 +43,7 @@ void Readers::start_some() {
   while (!waiting_.empty() && static_cast<int>(at_work_.size()) < kAtOnce) {
     const auto [program, rank] = waiting_.front();
     waiting_.pop_front();
-    const bool started = start(program, rank);
-    hear_(number_, rank, "", !started);
+    if (!start(program, rank)) hear_(number_, rank, "", true);
   }
 }
 
@@ -45,9 +53,13 @@ bool Readers::start(pid_t program, int rank) {
   if (ras_port_ != 0 && rank == 0)  // one answer is of the whole job
     words.insert(words.end(),
                  {"--ras", fmt::format("localhost:{}", ras_port_), "--most", "524288"});
-  words.push_back(fmt::format("{}", program));
   Pipe pipe;
   if (!pipe.open()) return false;
+  std::vector<pid_t> programs = {program};
+  if (const auto other = strays_.find(rank); other != strays_.end())
+    programs.push_back(other->second);
+  const Memories memories(programs);
+  for (const pid_t one : programs) words.push_back(fmt::format("{}", one));
   fcntl(pipe.read_end, F_SETFL, O_NONBLOCK);
   posix_spawn_file_actions_t files;
   posix_spawnattr_t how;
@@ -67,6 +79,7 @@ bool Readers::start(pid_t program, int rank) {
   if (error != 0) return false;
   const int fd = std::exchange(pipe.read_end, -1);
   at_work_[fd] = {pid, rank};
+  alive_.insert(pid);
   epoll_event event{EPOLLIN, {.fd = fd}};
   epoll_ctl(events_, EPOLL_CTL_ADD, fd, &event);
   return true;

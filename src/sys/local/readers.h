@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,10 @@ class Readers {
   void ask(int number, bool all_threads, const std::map<pid_t, int>& ranks, int ras_port);
   int fd() const { return events_; }  ///< readable when turn() has something to do; -1: never
   void turn();
+  void stop();  ///< those that are at work
+  /// Of those that have been started: one that hangs in the kernel beside its rank is not to be waited for.
+  const std::set<pid_t>& alive() const { return alive_; }
+  void reaped(pid_t pid) { alive_.erase(pid); }
 
  private:
   struct Reader {
@@ -46,7 +51,9 @@ class Readers {
   bool all_threads_ = false;
   int ras_port_ = 0;
   std::deque<std::pair<pid_t, int>> waiting_;  // program, rank
+  std::map<int, pid_t> strays_;                // of ranks
   std::map<int, Reader> at_work_;              // by the end of its pipe
+  std::set<pid_t> alive_;
 };
 
 }  // namespace hpclaunch::sys::local

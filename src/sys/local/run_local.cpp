@@ -20,6 +20,7 @@
 #include "sys/local/job.h"
 #include "sys/report.h"
 #include "sys/start.h"
+#include "sys/watching.h"
 
 namespace hpclaunch::sys::local {
 namespace {
@@ -34,10 +35,10 @@ int make_directory(const std::string& path, bool named) {
   return failed ? failed.value() : made ? 0 : EEXIST;
 }
 
-// The first `files` of `directory`, newly created. errno; EEXIST when one of them exists.
-int create(const std::string& directory, int ranks, int files, Logs& logs) {
+// `files` of `directory`, newly created. errno; EEXIST when one of them exists.
+int create(const std::string& directory, int ranks, int first, int files, Logs& logs) {
   logs = {directory, {}, {}};
-  for (int rank = 0; rank < files; ++rank) {
+  for (int rank = first; rank < first + files; ++rank) {
     const std::string path = log_path(directory, rank, ranks);
     const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0) {
@@ -54,13 +55,13 @@ int create(const std::string& directory, int ranks, int files, Logs& logs) {
 
 }  // namespace
 
-Result<Logs> open_logs(const std::string& directory, int ranks, int files) {
+Result<Logs> open_logs(const std::string& directory, int ranks, int first, int files) {
   Logs logs;
   if (directory.empty()) return logs;
   for (int launch = 1; launch < kMostLaunches; ++launch) {
     const std::string place = launch == 1 ? directory : fmt::format("{}/{}", directory, launch);
     int error = make_directory(place, launch == 1);
-    if (error == 0) error = create(place, ranks, files, logs);
+    if (error == 0) error = create(place, ranks, first, files, logs);
     if (error == 0 && launch > 1)
       std::fprintf(stderr, "hpclaunch: %s contains logs of an earlier launch; writing to %s\n",
                    directory.c_str(), place.c_str());
@@ -107,19 +108,20 @@ Result<Job> make_job(const Plan& plan, const EnvSnapshot& env, const std::string
   job.argv.insert(job.argv.begin(), shim);
   // Both are of a launch around this one.
   job.env = env.with({{"HPCLAUNCH_LOCAL_RANK", std::nullopt}, {kChannel, std::nullopt}}).entries();
-  const int ranks = plan.world_size();
+  const auto [first, ranks] = plan.own_ranks();
   const bool with_logs = !plan.supervision.output.log_dir.empty();
   if (const Status status = raise_file_limit(ranks, with_logs, job.files); !status) {
     return status.error();
   }
-  Result<local::Logs> logs = local::open_logs(plan.supervision.output.log_dir, ranks, ranks);
+  Result<local::Logs> logs =
+      local::open_logs(plan.supervision.output.log_dir, plan.world_size(), first, ranks);
   if (!logs) return logs.error();
   job.logs = *std::move(logs);
   return job;
 }
 
 // Forwards signals until the supervisor is gone. Its last message.
-std::string watch(int control, Signals& signals) {
+std::string watch(int control, Signals& signals, const Asking& asking) {
   std::string message;
   for (;;) {
     Wait wait;
@@ -127,7 +129,8 @@ std::string watch(int control, Signals& signals) {
     wait.on(signals.fd());
     wait.run();
     while (const auto seen = signals.next()) {
-      const auto byte = static_cast<unsigned char>(seen->ssi_signo);
+      const unsigned from = is_batch_system(*seen, asking) ? local::kFromBatch : 0U;
+      const auto byte = static_cast<unsigned char>(seen->ssi_signo | from);
       send(control, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (seen->ssi_signo == SIGTSTP) raise(SIGSTOP);
     }
@@ -172,7 +175,7 @@ Result<Ending> launch(const Job& job) {
   sigprocmask(SIG_SETMASK, &ours, nullptr);
   close(control[1]);
   Result<Ending> result = exec_error(job.argv[0], error);
-  if (guard > 0) result = end(watch(control[0], signals), guard, reaper.alone());
+  if (guard > 0) result = end(watch(control[0], signals, job.asking), guard, reaper.alone());
   close(control[0]);
   signals.discard();  // for a job that is over: must not end what follows
   return result;
@@ -181,7 +184,7 @@ Result<Ending> launch(const Job& job) {
 }  // namespace
 
 Result<std::string> claim_log_directory(const std::string& directory, int ranks) {
-  const Result<local::Logs> logs = local::open_logs(directory, ranks, 1);
+  const Result<local::Logs> logs = local::open_logs(directory, ranks, 0, 1);
   if (!logs) return logs.error();
   for (const int file : logs->files) close(file);
   return logs->directory;

@@ -52,7 +52,7 @@ void Supervisor::wait_for_events() {
   }
   wait.until(lines_.next_flush());
   wait.until(settle_until_);
-  wait.until(kill_at_);
+  wait.until(end_of_grace());
   if (const long left = until_time_limit_signal(); left >= 0) wait.until(clock_ms() + left);
   if (phase_ == Phase::draining && open_pipes_ > 0 && reading) wait.until(clock_ms());
   wait.run();
@@ -65,10 +65,11 @@ void Supervisor::take_control() {
     end_descendants(kKillPatience);  // the process the user started is gone
     _exit(128 + SIGKILL);
   }
-  for (ssize_t i = 0; i < size; ++i) forward(signals[i]);
+  for (ssize_t i = 0; i < size; ++i)
+    forward(signals[i] & ~kFromBatch, (signals[i] & kFromBatch) != 0);
 }
 
-void Supervisor::forward(int signal) {
+void Supervisor::forward(int signal, bool from_batch) {
   if (signal == SIGTSTP || signal == SIGCONT) {
     // A session without a terminal ignores TSTP.
     signal_ranks(signal == SIGTSTP ? SIGSTOP : SIGCONT);
@@ -87,6 +88,7 @@ void Supervisor::forward(int signal) {
     return;
   }
   if (ends) ended_by(signal);
+  if (ends && from_batch) facts_.batch_ends(job_.asking.job_ends_at);
   facts_.forwarded = signal;
   signal_ranks(signal);
   if (!ends) return;
@@ -110,6 +112,7 @@ void Supervisor::reap() {
   children_.discard();
   const double now = wall_clock();
   childless_ = reap_ended(0, [&](const siginfo_t& info, long peak_kib) {
+    readers_.reaped(info.si_pid);
     const auto found = by_pid_.find(info.si_pid);
     if (found == by_pid_.end()) return;
     RankExit end = exit_of(info);
@@ -130,7 +133,7 @@ void Supervisor::reap() {
 }
 
 void Supervisor::note(const RankExit& end) {
-  if (const int error = ranks_[end.rank].start.error; error == 0) {
+  if (const int error = at(end.rank).start.error; error == 0) {
     verdict_.ended(end, "");
     watching_.questions().lose(end.rank);
   } else {
@@ -174,6 +177,9 @@ void Supervisor::send_time_limit_signal() {
 void Supervisor::look() {
   if (phase_ != Phase::running) return;
   readers_.turn();
+  if (facts_.user_ends()) {
+    watching_.ends(kill_at_, kBeforeKill, facts_.time_limit ? kTimeLimit : "kill");
+  }
   if (const std::string text = watching_.turn(facts_); !text.empty()) say(text);
   if (facts_.stalled && facts_.stopped_at == 0) stop_ranks();
 }
@@ -182,16 +188,17 @@ void Supervisor::advance() {
   const long now = clock_ms();
   send_time_limit_signal();
   if (phase_ == Phase::settling && now >= settle_until_) stop_ranks();
-  if (phase_ < Phase::killed && kill_at_ != kNever && now >= kill_at_) kill_ranks();
+  if (phase_ < Phase::killed && end_of_grace() != kNever && now >= kill_at_) kill_ranks();
   if (phase_ < Phase::cleanup && by_pid_.empty()) {
     settle_until_ = kNever;
     phase_ = Phase::cleanup;
     kill_at_ = now + kCleanupGrace;
+    readers_.stop();
     if (!childless_) signal_children(SIGTERM);
   }
   const bool unkillable = phase_ == Phase::killed && now >= kill_at_;
   if (unkillable || (phase_ == Phase::cleanup && !childless_ && now >= kill_at_)) {
-    clean_ = end_descendants(unkillable ? 0 : kKillPatience);
+    clean_ = end_descendants(unkillable ? 0 : kKillPatience, readers_.alive());
     childless_ = true;
   }
   if (unkillable || (phase_ == Phase::cleanup && childless_)) {
@@ -239,7 +246,7 @@ void Supervisor::report() {
   if (!clean_) add(pieces_, Stream::err, kUnkillable);
   if (not_started_) return;
   if (const RankExit* first = verdict_.first_failure(facts_))
-    verdict_.last_output(first->rank, ranks_[first->rank].tail.bytes());
+    verdict_.last_output(first->rank, at(first->rank).tail.bytes());
   Summary summary = verdict_.summary(RankExit(), facts_);
   add(pieces_, Stream::err, summary.report);
   ending_ = std::move(summary.ending);

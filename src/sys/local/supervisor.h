@@ -31,6 +31,7 @@ namespace hpclaunch::sys::local {
 
 struct Rank {
   int pipes[2] = {-1, -1};
+  bool shown = true;  // its output
   Tail tail;
   Start start;
   std::string own_variable;  ///< HPCLAUNCH_LOCAL_RANK=...
@@ -54,18 +55,19 @@ class Supervisor {
 
  private:
   int ranks() const { return static_cast<int>(ranks_.size()); }
-  Status start_rank(int rank, const Start& common, char* stack_top);
+  Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank - first_)]; }
+  Status start_rank(int local, const Start& common, char* stack_top);
   void kill_with_us(pid_t group);
   void wait_for_events();
   void take_control();
-  void forward(int signal);
+  void forward(int signal, bool from_batch);
   void ended_by(int signal);
   void reap();
   void note(const RankExit& end);
   void read_ranks();
-  void read_pipe(int rank, Stream stream);
+  void read_pipe(int local, Stream stream);
   void close_pipe(int& pipe);
-  void write_log(int rank, std::string_view bytes);
+  void write_log(int local, std::string_view bytes);
   void write_screen();
   void advance();
   void look();
@@ -73,12 +75,17 @@ class Supervisor {
   void stop_ranks();
   void kill_ranks();
   void limit_grace();
+  /// When KILL is due; not while LastLook asks the ranks.
+  long end_of_grace() const {
+    return phase_ == Phase::running && watching_.last_look_runs() ? kNever : kill_at_;
+  }
   void report();
   void say(const std::string& text);
   void send_time_limit_signal();
   long until_time_limit_signal() const;
 
   const Job& job_;
+  const int first_;  // the number of this node's first rank
   int control_;
   Signals children_;  // SIGCHLD
   int pipes_ = -1;    // epoll of the ranks' output
@@ -86,10 +93,10 @@ class Supervisor {
   Screen screen_;
   Lines lines_;
   Pieces pieces_;
-  std::vector<Rank> ranks_;
+  std::vector<Rank> ranks_;         // of this node
   std::unique_ptr<char[]> stacks_;  // of ranks before their exec
   std::vector<char*> argv_;
-  std::map<pid_t, int> by_pid_;  // living ranks
+  std::map<pid_t, int> by_pid_;  // living ranks, by their numbers in the job
   std::vector<int> logs_;
   Phase phase_ = Phase::running;
   long settle_until_ = kNever;
