@@ -30,7 +30,7 @@ PUBLIC = {  # header in include/hpclaunch -> the module that owns it
     "result.h": "base", "cpuset.h": "base", "grammar.h": "base", "text.h": "base",
     "topology.h": "model", "env.h": "model", "plan.h": "model", "request.h": "model", "hosts.h": "model",
     "rank_report.h": "model", "diagnostic.h": "model", "device_vendor.h": "model", "launcher_traits.h": "model",
-    "json_reader.h": "model", "late.h": "model", "progress.h": "model", "traceback.h": "model", "rows.h": "model", "secret.h": "model",
+    "json_reader.h": "model", "late.h": "model", "progress.h": "model", "traceback.h": "model", "rows.h": "model", "secret.h": "model", "platforms.h": "model",
     "profile.h": "profile", "profile_format.h": "profile", "golden_case.h": "profile", "knowledge.h": "knowledge", "scheduler.h": "scheduler", "launcher.h": "launcher", "programs.h": "model",
     "sys.h": "sys", "events.h": "sys", "make_plan.h": "plan", "wire.h": "plan", "check.h": "check", "lint.h": "lint", "render.h": "render",
     "probe.h": "probe", "stacks.h": "stall", "authoring.h": "authoring", "doctor.h": "doctor",

@@ -9,6 +9,7 @@
 #include "catalogue.h"
 #include "hpclaunch/json_reader.h"
 #include "hpclaunch/lint.h"
+#include "hpclaunch/platforms.h"
 #include "hpclaunch/programs.h"
 #include "hpclaunch/scheduler.h"
 #include "hpclaunch/text.h"
@@ -38,6 +39,7 @@ using json_reader::Json;
   KIND("inherited", Inherited, "hpclaunch/programs.h")       \
   KIND("submission", Submission, "hpclaunch/programs.h")     \
   KIND("waits", KnownWait, "hpclaunch/programs.h")           \
+  KIND("platforms", Platform, "hpclaunch/platforms.h")       \
   KIND("batch_systems", Scheduler, "scheduler/rows.h")       \
   KIND("rules", LintRule, "hpclaunch/lint.h")                \
   KIND("retired", RetiredName, "hpclaunch/lint.h")           \
