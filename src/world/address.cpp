@@ -41,7 +41,7 @@ class Check {
 
   // By the text alone. False: nothing more can be said.
   bool text() {
-    const std::string again = fmt::format("unset MASTER_ADDR; rank 0 runs on {}", first_);
+    const std::string again = fix("unset MASTER_ADDR");
     if (name_.empty()) return add("address-empty", Severity::error, "MASTER_ADDR is empty", again);
     if (const auto strange = strange_in_host(name_); strange && !has_late(name_))
       return add("address-invalid", Severity::error,
@@ -89,9 +89,19 @@ class Check {
     return false;
   }
 
+  // Nobody exported it where it was typed, or where a platform says it.
+  std::string fix(std::string_view exported) const {
+    if (plan_.hosts.own >= 0) return "--master-addr HOST, with node 0's name or address";
+    const Setting* setting = plan_.find_env("MASTER_ADDR");
+    const bool typed = setting != nullptr && setting->history.back().layer == Layer::command_line;
+    return fmt::format("{}; rank 0 runs on {}", typed ? "omit the typed address" : exported,
+                       first_);
+  }
+
   bool loopback(const std::string& address) {
     // A node's own name is often loopback on that node alone.
-    const bool own = plan_.hosts.first_is_here && same_host(name_, first_);
+    const bool own =
+        (plan_.hosts.first_is_here && same_host(name_, first_)) || plan_.hosts.own >= 0;
     return add("address-loopback", own ? Severity::warning : Severity::error,
                fmt::format("MASTER_ADDR {} is loopback here ({}), but the job has {} nodes", name_,
                            address, plan_.nodes()),
@@ -107,13 +117,13 @@ class Check {
     if (!in_job && are_here(found, world_))
       add("address-here", Severity::warning,
           fmt::format("MASTER_ADDR {} is this machine, which is not a node of the job", name_),
-          fmt::format("unset MASTER_ADDR; rank 0 runs on {}", first_));
+          fix("unset MASTER_ADDR"));
     else if (here || of_first)  // rank 0 listens here, or on a host that may have more addresses
-      add("address-elsewhere", here ? Severity::error : Severity::warning,
+      add("address-elsewhere", here && plan_.hosts.own < 0 ? Severity::error : Severity::warning,
           fmt::format("MASTER_ADDR {} is {}, but rank 0 runs on {}, which is {}", name_,
                       fmt::join(found, ", "), first_,
                       here ? "this machine" : fmt::format("{}", fmt::join(*of_first, ", "))),
-          fmt::format("unset MASTER_ADDR (maybe of another job); rank 0 runs on {}", first_));
+          fix("unset MASTER_ADDR (maybe of another job)"));
   }
 
   const Plan& plan_;
@@ -134,6 +144,7 @@ void check_address(const Plan& plan, const Request& request, const World& world,
   if (plan.nodes() < 2 && !given) return;
   Check check(plan, world, *name, diagnostics);
   if (!check.text() || plan.hosts.invented) return;
+  if (plan.hosts.own > 0) return;  // it may not resolve yet, and is waited for
   const bool of_this_machine = given && plan.hosts.first_is_here && request.topology.empty();
   if (purpose == Purpose::start || of_this_machine) check.resolved();
 }

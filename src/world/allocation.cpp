@@ -85,8 +85,8 @@ Status add_job_needs(const JobNeeds& needs, JobOptions& options) {
 Status check_allocation(const Request& request, const World& world, const Site& site,
                         Purpose purpose, Diagnostics& diagnostics) {
   const bool chosen_here = !request.hostfile.empty() || request.launcher == kLocalLauncher;
-  if (site.batch.scheduler != nullptr || site.hosts.invented || world.made_up() || chosen_here ||
-      request.force)
+  if (site.batch.scheduler != nullptr || site.hosts.own >= 0 || site.hosts.invented ||
+      world.made_up() || chosen_here || request.force)
     return Done{};
   const Scheduler* known = of_profile(site.profile());
   const Scheduler* system = known != nullptr ? known : installed(world);

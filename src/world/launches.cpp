@@ -70,6 +70,15 @@ RunningLaunch launch_of(const Plan& plan, std::string job) {
   launch.job = std::move(job);
   launch.program = program_of(plan.launch.command);
   launch.ranks = plan.world_size();
+  if (plan.hosts.own >= 0) {  // it uses no other node
+    const int own = plan.hosts.own;
+    int node = 0;
+    for (const NodeRun& run : plan.placement.layout)
+      if (const int first = std::exchange(node, node + run.nodes); own >= first && own < node)
+        launch.nodes.push_back(use_of(plan.placement.of(run)));
+    launch.nodes.front().hosts.push_back(plan.hosts.names[static_cast<std::size_t>(own)]);
+    return launch;
+  }
   for (const NodeClass& one : plan.placement.classes) launch.nodes.push_back(use_of(one));
   if (launch.nodes.size() == 1) {  // compressed, as it is
     launch.nodes.front().hosts = plan.hosts.names;

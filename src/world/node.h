@@ -49,6 +49,9 @@ bool name_grants(const Site& site, const EnvSnapshot& env, const CpuSet& here, J
 /// HPCLAUNCH_CPU_QUOTA, else the smallest of this process's control group and all around it.
 CpuQuota cpu_quota(const World& world, Diagnostics& diagnostics);
 
+/// "shm-small" where /dev/shm is as small as containers have it by default.
+void check_shared_memory(const World& world, Diagnostics& diagnostics);
+
 /// What the batch system says of a job that may have parts of nodes; "": it is not asked.
 std::string describe_job(const Request& request, const World& world, const Site& site);
 

@@ -170,7 +170,9 @@ PlanInput planned_at(Site& site, JobNode job, const World& world, const ChosenLa
   if (site.is_here && input.request->topology.empty()) input.live = std::move(job.live);
   input.reachable = std::move(job.reachable);
   input.job = site.facts;
-  input.first_is_here = only_here(site.hosts, world) || is_here(site.hosts.names.front(), world);
+  input.first_is_here = first_is_here(site.hosts, world);
+  input.own = site.hosts.own;
+  input.own_why = site.each.reason();
   input.places = std::move(site.hosts.places);
   input.hosts = std::move(site.hosts.names);  // a large job has a megabyte of them
   input.hosts_file = site.hosts.file;
@@ -190,6 +192,7 @@ PlanInput planned_at(Site& site, JobNode job, const World& world, const ChosenLa
   if (!site.hosts.slots_are_cores || input.node.devices.empty())
     input.slots = std::move(site.hosts.slots);
   input.slots_why = site.hosts.slots_why;
+  input.slots_told = !site.each.slots.empty();
   input.libraries = find_libraries(site.profile(), world);
   const Request& request = *input.request;
   input.launcher = traits_of(launcher, site, request, world.env);
@@ -230,7 +233,8 @@ Result<Made> complete(const Means& means) {
     std::ranges::copy(found, std::back_inserter(made.diagnostics));
   };
   add(made.plan.explanation.reports);
-  if (auto inside = inside_a_rank(input.env)) made.diagnostics.push_back(std::move(*inside));
+  if (auto inside = inside_a_rank(input.env); inside && input.own < 0)
+    made.diagnostics.push_back(std::move(*inside));
   add(check_plan(made.plan, input.node, input.env));
   add(arg_clashes(made.plan));
   Result<CompleteContainer> container = complete_container(
@@ -288,10 +292,9 @@ std::vector<std::string> foreign_variables(const Site& site, const LauncherTrait
 
 // All but the stage and the diagnostics.
 Prepared assembled(const Means& means, Made made) {
-  const Request& request = *means.input.request;
   Prepared prepared;
   prepared.env = means.input.env;
-  prepared.activation = activation_lines(request, *means.world);
+  prepared.activation = activation_lines(*means.input.request, *means.world);
   prepared.node = means.input.node;
   prepared.plan = std::move(made.plan);
   prepared.marks = marks_of(means.input.model);
@@ -316,15 +319,19 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
   Result<EnvSnapshot> active = activate(typed, given, purpose, diagnostics);
   if (!active) return active.error();
   given.env = *std::move(active);
-  const auto world = std::make_shared<const World>(std::move(given));
-  Result<Request> spelled = spelled_out(std::move(typed), *world, diagnostics);
+  Result<Request> spelled = spelled_out(std::move(typed), given, diagnostics);
   if (!spelled) return spelled.error();
-  const auto shared = std::make_shared<const Request>(*std::move(spelled));
+  const Result<EachNode> each = find_each_node(*spelled, given, diagnostics);
+  if (!each) return each.error();
+  if (spelled->static_nodes) given.env = env_of_torchrun(given.env);
+  const auto world = std::make_shared<const World>(std::move(given));
+  const auto shared =
+      std::make_shared<const Request>(for_each_node(*std::move(spelled), *each, diagnostics));
   const Request& request = *shared;
-  Result<Site> site = find_site(request, *world, purpose, diagnostics);
+  Result<Site> site = find_site(request, *world, purpose, *each, diagnostics);
   if (!site) return site.error();
-  const Status inside = check_allocation(request, *world, *site, purpose, diagnostics);
-  if (!inside) return inside.error();
+  if (const Status inside = check_allocation(request, *world, *site, purpose, diagnostics); !inside)
+    return inside.error();
   const std::vector<RunningLaunch> others = other_launches(*world, *site);
   if (request.free) keep_free_hosts(request, others, *site);
   Result<ChosenStage> stage = find_stage(request, *site, *world);
@@ -360,6 +367,7 @@ Result<Prepared> prepare(const Request& asked, World given, Purpose purpose) {
                  "--stage copy"};
   std::ranges::copy(made->diagnostics, std::back_inserter(diagnostics));
   check_program(request, plan, diagnostics);
+  if (means->site.is_here && plan.max_local_size() > 1) check_shared_memory(*world, diagnostics);
   check_own_mask(request, plan, *world, diagnostics);
   check_mpi(means->mpi, means->launcher, request, *world, plan, diagnostics);
   check_address(plan, request, *world, purpose, diagnostics);

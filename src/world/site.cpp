@@ -50,20 +50,29 @@ void report_unknown_nodes(const Request& request, const EnvSnapshot& env, const 
 }  // namespace
 
 Result<Site> find_site(const Request& request, const World& world, Purpose purpose,
-                       Diagnostics& diagnostics) {
+                       const EachNode& each, Diagnostics& diagnostics) {
   const EnvSnapshot& env = world.env;
   Site site;
   site.batch = find_batch(env);
   ask_job_id(world, site.batch);
   site.facts = job_facts(site.batch, world);
   Result<HostList> hosts = find_hosts(request, world, site.batch);
+  const bool separate = each.own >= 0;
+  site.each = each;
+  if (separate && (hosts || each.nodes > 0))
+    hosts = hosts_of_each(request, hosts ? *std::move(hosts) : HostList(), world, site.each);
   if (!hosts) return hosts.error();
+  if (!separate && hosts->names.size() == 1 && !each.slots.empty()) {
+    hosts->slots = each.slots;
+    hosts->slots_are_cores = false;
+    hosts->slots_why = each.slots_why;
+  }
   site.hosts = std::move(*hosts);
   report_unknown_nodes(request, env, site, diagnostics);
   std::ranges::copy(site.hosts.reports, std::back_inserter(diagnostics));
   const bool in_job = site.batch.scheduler != nullptr;
   const std::string& here = world.host;
-  std::vector<std::string> names = {site.hosts.names.front()};
+  std::vector<std::string> names = {separate ? here : site.hosts.names.front()};
   if (here != names.front()) names.push_back(here);
   Result<ChosenProfile> chosen = choose_profile(request.profile, world, names, in_job, diagnostics);
   if (!chosen) return chosen.error();
@@ -76,8 +85,8 @@ Result<Site> find_site(const Request& request, const World& world, Purpose purpo
   Result<const NodeModel*> model = choose_model(request, profile, env, site.facts);
   if (!model) return model.error();
   site.model = *model;
-  site.is_here = site.hosts.names.contains(here);
-  const bool elsewhere = site.model != nullptr && !in_job && !world.made_up() &&
+  site.is_here = separate || site.hosts.names.contains(here);
+  const bool elsewhere = !separate && site.model != nullptr && !in_job && !world.made_up() &&
                          request.hostfile.empty() && request.launcher != kLocalLauncher;
   if (elsewhere && purpose == Purpose::show) {
     HostNames example;

@@ -8,6 +8,7 @@
 #include "hpclaunch/make_plan.h"
 #include "hpclaunch/prepared.h"
 #include "hpclaunch/scheduler.h"
+#include "world/each_node.h"
 
 namespace hpclaunch::job {
 
@@ -53,6 +54,7 @@ struct Site {
   ChosenProfile chosen;
   const NodeModel* model = nullptr;  ///< of `chosen`
   bool is_here = false;              ///< this machine is a node of the job
+  EachNode each;
 
   const Profile* profile() const { return chosen.profile.get(); }
 };
@@ -61,7 +63,10 @@ JobFacts job_facts(const BatchJob& batch, const World& world);
 
 /// Hosts are invented where a profile is planned for away from its site, and only shown.
 Result<Site> find_site(const Request& request, const World& world, Purpose purpose,
-                       Diagnostics& diagnostics);
+                       const EachNode& each, Diagnostics& diagnostics);
+
+/// The first host is this machine.
+bool first_is_here(const HostList& hosts, const World& world);
 
 /// What is wrong with MASTER_ADDR as seen from here. A given name is looked up before a start, and in plans for this
 /// machine.
