@@ -100,6 +100,7 @@ Status read_rendezvous(const TorchrunLine& line, Request& request) {
     request.master_port = static_cast<int>(*number);
   if (backend_of(line) == "static" && !host.empty() && !is_this_node(host))
     request.master_addr = host;
+  if (backend_of(line) == "static" || !is_this_node(host)) request.head = host;
   return Done{};
 }
 
@@ -145,6 +146,8 @@ Status read_output(const TorchrunLine& line, Request& request, std::vector<Diagn
   const Result<bool> redirects = read_streams(line, "redirects");
   if (!redirects) return redirects.error();
   if (*tees) request.output.label = true;
+  if (line.has("local-ranks-filter") && !line.get("local-ranks-filter").empty())
+    request.output.shown_ranks = line.get("local-ranks-filter");
   if (line.has("log-dir") && (*tees || *redirects)) request.output.log_dir = line.get("log-dir");
   if (*redirects && !line.has("log-dir"))
     notes.push_back({"torchrun-output", Severity::note,
@@ -172,6 +175,17 @@ Status read_program(const TorchrunLine& line, const EnvSnapshot& env, Request& r
     request.command.insert(request.command.begin(), python);
   else
     request.python = true;
+  return Done{};
+}
+
+// Where hpclaunch starts one node, of several, apart from the others.
+Status read_node(const TorchrunLine& line, Request& request) {
+  request.static_nodes = true;
+  const std::string typed = line.get("node-rank");
+  if (typed.empty() || request.nodes.value_or(1) < 2) return Done{};
+  const std::optional<long> rank = parse_natural(trim(typed), kMost);
+  if (!rank) return wrong_value("node-rank", typed, "a number from 0");
+  request.node_rank = static_cast<int>(*rank);
   return Done{};
 }
 
@@ -211,7 +225,7 @@ Status apply_torchrun(const TorchrunLine& line, const EnvSnapshot& env, Request&
     notes.push_back({"torchrun-option", Severity::note,
                      "torchrun removes the -- behind the script, and so does hpclaunch",
                      "hpclaunch torchrun [OPTIONS] -- SCRIPT -- ARGS keeps it"});
-  for (const auto read : {read_nodes, read_ranks, read_rendezvous, read_numbers})
+  for (const auto read : {read_nodes, read_ranks, read_rendezvous, read_node, read_numbers})
     if (Status good = read(line, request); !good) return good;
   for (const auto read : {read_conf, read_output})
     if (Status good = read(line, request, notes); !good) return good;
@@ -248,6 +262,7 @@ std::vector<Diagnostic> compare_torchrun(const TorchrunLine& line, const Prepare
   const std::optional<long> number = parse_natural(rank);
   const bool differs =
       number ? *number >= plan.nodes() || (plan.hosts.first_is_here && *number > 0) : true;
+  if (plan.hosts.own >= 0) return found;
   if (!rank.empty() && differs && !line.has("standalone"))
     add(Severity::note,
         fmt::format("--node-rank {} is ignored: hpclaunch starts all {} and numbers them",
@@ -299,8 +314,6 @@ Runner declare_torchrun(Parser& parser) {
   return [state](Session& session) {
     const Status good = apply_torchrun(state->line, session.env, state->args.launch, state->notes);
     if (!good) return report(session, good.error());
-    // torchrun sets both itself, whatever was exported.
-    session.env = session.env.with({{"MASTER_ADDR", {}}, {"MASTER_PORT", {}}});
     state->args.compare = [&](const Prepared& prepared) {
       auto found = compare_torchrun(state->line, prepared, session.env);
       found.insert(found.begin(), state->notes.begin(), state->notes.end());

@@ -19,7 +19,7 @@ using How = TorchrunOption::How;
 constexpr std::array kOptions = {
     Option{"nproc-per-node", "N|WORD", "Ranks per node, or gpu, xpu, cpu, auto (1)", How::common},
     Option{"nnodes", "N|MIN:MAX", "Nodes, or the least and the most of them (1)", How::common},
-    Option{"node-rank", "N", "Number of this node; the plan's numbers hold", How::common},
+    Option{"node-rank", "N", ""},
     Option{"standalone", "", "One node", How::common},
     Option{"rdzv-backend", "NAME", "static or c10d; etcd is refused (static)", How::common},
     Option{"rdzv-endpoint", "HOST", "Of static MASTER_ADDR and port, of c10d the port",
@@ -46,8 +46,7 @@ constexpr std::array kOptions = {
            "no event handler: --report FILE writes what happened"},
     Option{"local-addr", "HOST", "The node's fabric address is chosen by the plan", How::said,
            "the plan chooses interfaces; --set GLOO_SOCKET_IFNAME=NAME names one"},
-    Option{"local-ranks-filter", "RANKS", "Output of all ranks is shown", How::said,
-           "the output of all ranks is shown; --log-dir DIR separates it"},
+    Option{"local-ranks-filter", "RANKS", ""},
     Option{"signals-to-handle", "NAMES", "HUP, INT, QUIT, TERM, USR1 and USR2 reach the ranks",
            How::silent},
     Option{"duplicate-stdout-filters", "WORDS", "", How::said,
