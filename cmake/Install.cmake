@@ -44,7 +44,7 @@ if(TARGET hpclaunch)
       list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/${_link}\")")
   endforeach()
 endif()
-install(PROGRAMS ${HPCLAUNCH_SHIM} ${HPCLAUNCH_STACKS} DESTINATION libexec/hpclaunch)
+install(PROGRAMS ${HPCLAUNCH_SHIM} ${HPCLAUNCH_STACKS} ${HPCLAUNCH_NODE} src/start/pbs-remote DESTINATION libexec/hpclaunch)
 install(FILES src/start/hook/sitecustomize.py DESTINATION libexec/hpclaunch/start)
 install(DIRECTORY profiles/ DESTINATION share/hpclaunch/profiles FILES_MATCHING PATTERN "*.json" PATTERN "README.md")
 # README.md beside docs/ and examples/, as in the sources: their relative links hold in the installed tree.

@@ -15,9 +15,10 @@ find_program(HPCLAUNCH_MUSL_GCC musl-gcc DOC "GCC's wrapper for musl, builds the
 mark_as_advanced(HPCLAUNCH_MUSL_GCC)
 
 set(shim_folder ${PROJECT_SOURCE_DIR}/src/shim)
-set(shim_names hpclaunch-shim hpclaunch-stacks)
+set(shim_names hpclaunch-shim hpclaunch-stacks hpclaunch-node)
 set(shim_source_hpclaunch-shim main.cpp)
 set(shim_source_hpclaunch-stacks stacks.cpp)
+set(shim_source_hpclaunch-node node.cpp)
 file(GLOB shim_files CONFIGURE_DEPENDS ${shim_folder}/* ${PROJECT_SOURCE_DIR}/src/shared/*)
 set(shim_flags -static -std=c++20 -Os -fno-exceptions -fno-rtti -fno-asynchronous-unwind-tables
     -ffunction-sections -fdata-sections -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wl,--gc-sections
@@ -90,6 +91,7 @@ message(STATUS "C library of the shim: ${shim_libc}")
 
 set(HPCLAUNCH_SHIM ${CMAKE_BINARY_DIR}/libexec/hpclaunch/hpclaunch-shim)
 set(HPCLAUNCH_STACKS ${CMAKE_BINARY_DIR}/libexec/hpclaunch/hpclaunch-stacks)
+set(HPCLAUNCH_NODE ${CMAKE_BINARY_DIR}/libexec/hpclaunch/hpclaunch-node)
 foreach(name ${shim_names})
   hpclaunch_build_shim(${name} ${shim_libc} ${CMAKE_BINARY_DIR}/libexec/hpclaunch/${name})
 endforeach()
