@@ -1,0 +1,7 @@
+#pragma once
+
+namespace hpclaunch::sys {
+
+extern const char* const kNodeScript;  ///< src/sys/ssh/node.sh
+
+}  // namespace hpclaunch::sys
