@@ -45,6 +45,7 @@ needs_launchers="$needs_torch"'
 hydra|mpich|mpich|tests with MPICH Hydra
 openmpi|openmpi-bin|openmpi|tests with Open MPI
 ip|iproute2|iproute|virtual nodes
+sshd|openssh-server openssh-client|openssh-server openssh-clients|tests with a real ssh
 nsenter|util-linux|util-linux|virtual nodes
 busybox|busybox-static|busybox|images of containers
 podman|podman crun catatonit|podman crun catatonit|tests with containers

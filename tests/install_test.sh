@@ -15,7 +15,7 @@ complain() { echo "install_test: $*"; failed=1; }
 mv "$work/first place" "$work/moved here"
 tree="$work/moved here"
 
-for file in libexec/hpclaunch/hpclaunch-shim libexec/hpclaunch/hpclaunch-stacks libexec/hpclaunch/start/sitecustomize.py share/bash-completion/completions/hpclaunch \
+for file in libexec/hpclaunch/hpclaunch-shim libexec/hpclaunch/hpclaunch-stacks libexec/hpclaunch/hpclaunch-node libexec/hpclaunch/pbs-remote libexec/hpclaunch/start/sitecustomize.py share/bash-completion/completions/hpclaunch \
     share/zsh/site-functions/_hpclaunch share/fish/vendor_completions.d/hpclaunch.fish \
     share/man/man1/hpclaunch.1 share/hpclaunch/profiles/README.md share/doc/hpclaunch/README.md \
     share/doc/hpclaunch/LICENSE share/doc/hpclaunch/examples/train_ddp.py; do

@@ -447,7 +447,7 @@ TEST_CASE("words of the program that a launcher would read are quoted", "[launch
   for (const Launcher& launcher : launchers()) {
     INFO(launcher.name);
     const std::string name(launcher.name);
-    const bool separates = name != "flux" && name != "local";
+    const bool separates = name != "flux" && name != "local" && name != "ssh";
     CHECK(quoted(name.c_str(), {"/p", "a:b", "::", "%x", "-n", "--"}) ==
           Words{"/p", "a:b", "::", "%x", "-n", "--"});
     CHECK(quoted(name.c_str(), {"/p", "a", ":", "%x"}) ==

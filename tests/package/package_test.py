@@ -172,6 +172,23 @@ class PackageTest(unittest.TestCase):
         self.assertEqual(bad.returncode, 125, bad.stdout)
         self.assertIn("--no-such-option", bad.stdout)
 
+    @needs("podman")
+    @allowed.needs("mounts")
+    def test_image(self):
+        """scripts/image: nothing in it but the tarball and the C library, and two ranks run in it."""
+        podman = self.place + "/podman"
+        with open(podman, "w") as file:
+            file.write("#!/bin/sh\nexec podman --root %s/store --runroot %s/run \"$@\"\n" % (self.place, self.place))
+        os.chmod(podman, 0o755)
+        self.ok(os.path.join(ROOT, "scripts", "image"), self.package(".tar.gz"), "hpclaunch:test", podman)
+        space = "mountpoint -q /sys/fs/cgroup && umount -R /sys/fs/cgroup; mkdir -p /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; exec \"$0\" \"$@\""
+        out = self.ok("unshare", "-m", "sh", "-c", space, podman, "run", "--rm", "--cgroups=disabled", "--network=host", "--ulimit=nproc=4096:4096", "--ulimit=nofile=1024:1024", "hpclaunch:test",
+                      "run", "--launcher", "local", "-n", "2", "--oversubscribe", "--label", "--", "/opt/hpclaunch/bin/hpclaunch", "--version")
+        self.assertIn("[0] hpclaunch ", out)
+        self.assertIn("[1] hpclaunch ", out)
+        refused = execute(os.path.join(ROOT, "scripts", "image"), "no-tarball")
+        self.assertEqual(refused.returncode, 2, refused.stdout)
+
     def only_python(self, root, inside):
         """The wheel in a virtual environment, a Python and its libraries: no bash reads bin/activate."""
         python = "/usr/bin/python3"
@@ -316,7 +333,7 @@ class PackageTest(unittest.TestCase):
     def test_rpm(self):
         path = self.package(".rpm")
         wants = execute("rpm", "-qp", "--requires", path).stdout.split("\n")
-        foreign = [one for one in wants if one and not one.startswith(("libc.so", "libm.so", "libdl.so", "libpthread.so", "rpmlib(", "rtld("))]
+        foreign = [one for one in wants if one and not one.startswith(("libc.so", "libm.so", "libdl.so", "libpthread.so", "rpmlib(", "rtld(", "/bin/sh"))]
         self.assertEqual(foreign, [])
         self.assertIn("libc.so.6(GLIBC_2.14)(64bit)", wants)
         files = execute("rpm", "-qpl", path).stdout.split()
@@ -368,7 +385,7 @@ class PackageTest(unittest.TestCase):
         with open(os.path.join(ROOT, "cmake", "Install.cmake")) as file:
             installed = file.read()
         for path in recipe["sanity_check_paths"]["files"]:
-            self.assertIn(os.path.basename(path).replace("hpclaunch-shim", "HPCLAUNCH_SHIM").replace("hpclaunch-stacks", "HPCLAUNCH_STACKS"), installed)
+            self.assertIn(os.path.basename(path).replace("hpclaunch-shim", "HPCLAUNCH_SHIM").replace("hpclaunch-stacks", "HPCLAUNCH_STACKS").replace("hpclaunch-node", "HPCLAUNCH_NODE"), installed)
 
     def test_module_files(self):
         with tarfile.open(self.package(".tar.gz")) as archive:
