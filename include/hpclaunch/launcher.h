@@ -25,6 +25,8 @@ struct LauncherFacts {
   std::string version;        ///< "4.0.2"; "" when unknown
   bool uses_srun = false;     ///< Launcher::uses_srun of the environment
   std::string mpi_type = {};  ///< srun's --mpi for the program's MPI library; "" for the default
+  /// In place of ssh: the batch system's Scheduler::remote_start, absolute, and its remote_kind.
+  std::string agent = {}, agent_kind = {};
 };
 
 /// A text that `PROGRAM --version` prints.
@@ -46,6 +48,7 @@ struct Recognition {
 struct Launcher {
   std::string_view name;                        ///< as in --launcher and in profiles
   std::vector<std::string_view> programs = {};  ///< to look for on PATH, best first; empty: none
+  bool is_hpclaunch = false;  ///< a hidden command of hpclaunch, which runs one of `programs`
   Recognition recognition = {};
   bool shared_names = false;         ///< other launchers' programs have the same names
   bool by_version = false;           ///< its flags depend on the version
@@ -56,6 +59,8 @@ struct Launcher {
   std::string_view rank_variables = {};
   /// What each of its tasks is told, where a batch system's script and tools find the same variables.
   std::vector<IdentityVariables> identity = {};
+  /// The same of a launcher whose ranks alone find them; of several names the last one that is set.
+  std::vector<IdentityVariables> place = {};
   std::string_view mpi =
       {};  ///< MPI libraries whose ranks find each other: "mpich", "openmpi"; "" none
   std::string_view list_mpi = {};  ///< argument that prints its MPI plug-ins; "": it has none
@@ -67,8 +72,10 @@ struct Launcher {
   /// Makes `traits` those of a version; nullptr where all are alike.
   void (*of_version)(LauncherTraits& traits, std::string_view version) = nullptr;
   std::string_view grammar = {};  ///< of its options; "": takes none
-  bool sorts_hosts = false;       ///< takes "n[1-2]", and orders nodes by itself
-  bool strict_step = false;       ///< does not start ranks with CPUs outside of the step
+  /// Of the user, with which it starts its helpers by something else than ssh. "": it takes no LauncherFacts::agent.
+  std::string_view agent_variables = {};
+  bool sorts_hosts = false;  ///< takes "n[1-2]", and orders nodes by itself
+  bool strict_step = false;  ///< does not start ranks with CPUs outside of the step
   /// Errors: `unsupported` when the plan needs what this launcher cannot do.
   Result<Argv> (*render)(const Plan&, const LauncherFacts&, const std::string& shim) = nullptr;
   /// By this environment, the launcher starts its helpers on other nodes by srun; nullptr: never.

@@ -9,6 +9,8 @@
 
 namespace hpclaunch {
 
+class EnvSnapshot;
+
 /// Every launcher, ascending: the one line outside of src/launcher/NAME.cpp that a new one adds.
 #define HPCLAUNCH_LAUNCHERS(ROW) \
   ROW(flux)                      \
@@ -19,7 +21,8 @@ namespace hpclaunch {
   ROW(openmpi)                   \
   ROW(pals)                      \
   ROW(prrte)                     \
-  ROW(slurm)
+  ROW(slurm)                     \
+  ROW(ssh)
 
 #define HPCLAUNCH_NAME(name) std::string_view(#name),
 inline constexpr std::string_view kLauncherNames[] = {HPCLAUNCH_LAUNCHERS(HPCLAUNCH_NAME)};
@@ -117,6 +120,11 @@ struct LauncherTraits {
   std::string removes = {};  ///< beginnings of names that its ranks do not get: "PRTE_ PMIX_"
   /// Variable with the step's number inside a step of this launcher; "" when it has no steps.
   std::string step_var = {};
+  /// Set to 1, it lets another step use what the step of this shell holds: "SLURM_OVERLAP".
+  std::string step_shares = {};
+
+  /// Is this shell in an ordinary step of this launcher? (src/model/plan.cpp)
+  bool inside_step(const EnvSnapshot& env) const;
 };
 
 }  // namespace hpclaunch

@@ -40,11 +40,11 @@ struct HostList {
   std::vector<int> granted;      ///< CPUs of each host as the batch system counts; empty: unknown
   std::vector<int> granted_in_all = {};  ///< with a host file: of every host of the job
   std::string granted_why;
-  std::vector<HostGrant> grants = {};  ///< of each host, by name; empty: unknown
-  std::string grants_by = {};          ///< what says so: "flux resource R"
-  std::vector<int> places = {};        ///< as Hosts::places
-  std::vector<Diagnostic> reports =
-      {};  ///< lists of the batch system that are not those of its hosts
+  std::vector<HostGrant> grants = {};    ///< of each host, by name; empty: unknown
+  std::string grants_by = {};            ///< what says so: "flux resource R"
+  std::vector<int> places = {};          ///< as Hosts::places
+  int own = -1;                          ///< as Hosts::own
+  std::vector<Diagnostic> reports = {};  ///< lists that are not those of its hosts
 };
 
 /// What a batch system says about the end of the job.
@@ -223,6 +223,7 @@ struct Scheduler {
   /// TMPDIR of the tasks that it starts ends with it and the job id; ssh finds none on other nodes.
   std::string_view task_folder = {};
   std::string_view broadcast = {};  ///< program that copies a file to all nodes of the job
+  Words remote_start = {};          ///< in place of ssh, Hydra's word for it, our script around it
   Words sentinels;           ///< what a directive begins with, the one to write first: "#PBS"
   std::string_view grammar;  ///< of its directives, in profiles/programs/grammars.json: "sbatch"
   std::string_view plugins = {};  ///< the same, of options that plug-ins of sites add: Pyxis
@@ -295,6 +296,7 @@ void fields(Scheduler& row, auto&& field) {
   field("launcher", row.launcher);
   field("task_folder", row.task_folder);
   field("broadcast", row.broadcast);
+  field("remote_start", row.remote_start);
   field("sentinels", row.sentinels, Field::required);
   field("grammar", row.grammar, Field::required);
   field("plugins", row.plugins);
@@ -368,8 +370,7 @@ Result<HostList> hosts_from_text(const std::string& text, const std::string& fil
 /// expand_hostlist. Errors: also `invalid` for what is not a host.
 Result<HostNames> hosts_from_list(std::string_view list);
 
-/// Each name once, in order.
-HostList hosts_from_names(HostNames names, std::string why);
+HostList hosts_from_names(HostNames names, std::string why);  ///< each name once, in order
 
 /// Removes the launch node of an LSF job: where the profile says there is one; where it says nothing,
 /// when jsrun is here and the first host has one slot and every other the same larger number.
@@ -386,8 +387,7 @@ Result<long> parse_time_limit(const std::string& text);
 /// "124G", "32000M" of 1024 KiB, ... Errors: `usage`.
 Status check_memory(const std::string& text);
 
-/// "1:30:00"
-std::string clock_text(long seconds);
+std::string clock_text(long seconds);  ///< "1:30:00"
 
 /// Each as a directive without its sentinel, and as the submit command takes it. Errors: `unsupported` for an option
 /// that the system does not have, `usage` for a value that cannot stand in a directive. `options.batch` is checked only.

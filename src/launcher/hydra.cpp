@@ -48,6 +48,9 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
           "--launcher-arg=-launcher --launcher-arg=ssh"));
     line.add_hosts({.list = "-hosts", .file = "-f"}, host_counts(plan));
   }
+  if (!mpiexec.agent.empty())
+    line.add({"-launcher", mpiexec.agent_kind, "-launcher-exec", mpiexec.agent},
+             {"launcher", "bootstrap", "launcher-exec", "bootstrap-exec", "rmk"});
   line.add({"-n", fmt::format("{}", plan.world_size())}, {"n", "np"});
   if (stretches(plan).size() == 1)
     line.add({"-ppn", fmt::format("{}", plan.max_local_size())}, {"ppn"});
@@ -75,6 +78,10 @@ Launcher hydra = {
     .rank_variables =
         "PMI_RANK PMI_SIZE PMI_ID PMI_FD PMI_PORT MPI_LOCALRANKID MPI_LOCALNRANKS "
         "MPICH_LOCALRANKID",
+    .place = {{Identity::rank, "PMI_RANK"},
+              {Identity::ranks, "PMI_SIZE"},
+              {Identity::local_rank, "MPI_LOCALRANKID"},
+              {Identity::local_size, "MPI_LOCALNRANKS"}},
     .mpi = "mpich",
     .rereads = {":"},
     .traits = {.rank_var = "PMI_RANK",
@@ -92,6 +99,7 @@ Launcher hydra = {
                     {"HYDRA_ENV",
                      "keeps variables from ranks on other nodes, the plan among them"}})},
     .grammar = kGrammar,
+    .agent_variables = "HYDRA_LAUNCHER HYDRA_BOOTSTRAP HYDRA_LAUNCHER_EXEC HYDRA_BOOTSTRAP_EXEC",
     .render = render,
     .uses_srun = uses_srun};
 

@@ -28,6 +28,9 @@ Result<Argv> render(const Plan& plan, const LauncherFacts& mpiexec, const std::s
     if (!line.given({"hosts", "hosts-group", "f", "hostfile", "host"}))
       line.add_hosts({.list = "-hosts", .file = "-f"}, host_list(plan));
   }
+  if (!mpiexec.agent.empty())  // whose names for it are the older ones
+    line.add({"-bootstrap", mpiexec.agent_kind, "-bootstrap-exec", mpiexec.agent},
+             {"launcher", "bootstrap", "launcher-exec", "bootstrap-exec", "rmk"});
   line.add({"-n", fmt::format("{}", plan.world_size())}, {"n", "np"});
   if (!machines)
     line.add({"-ppn", fmt::format("{}", plan.max_local_size())}, {"ppn", "perhost", "grr", "rr"});
@@ -63,6 +66,9 @@ Launcher intelmpi = {
                            {"I_MPI_PIN", "0",
                             "the shim binds; the MPI library would bind again in MPI_Init"}}},
     .grammar = kGrammar,
+    .agent_variables =
+        "I_MPI_HYDRA_BOOTSTRAP I_MPI_HYDRA_BOOTSTRAP_EXEC HYDRA_LAUNCHER "
+        "HYDRA_BOOTSTRAP",
     .render = render};
 
 }  // namespace hpclaunch::launcher

@@ -121,7 +121,14 @@ bool is_even(const Plan& plan);
 Status check_order_of_srun(const Plan& plan, std::string_view who, std::string_view instead);
 
 /// The rest of prterun's line, also for the mpirun of Open MPI 5, which is a prterun.
-Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim);
+Result<Argv> finish_prrte(const Plan& plan, const LauncherFacts& prterun, Line& line,
+                          const std::string& shim);
+/// LauncherFacts::agent, where the user names none: "--mca plm_rsh_agent pbs_tmrsh".
+void add_mca_agent(const LauncherFacts& mpirun, std::string_view option, std::string_view name,
+                   Line& line);
+inline constexpr std::string_view kMcaAgents =
+    "OMPI_MCA_plm OMPI_MCA_plm_rsh_agent OMPI_MCA_plm_ssh_agent PRTE_MCA_plm "
+    "PRTE_MCA_plm_ssh_agent";
 LauncherTraits prrte_traits();  ///< as finish_prrte needs them, but for variables for root
 /// Words of the program that prterun takes for its own, and mpirun of Open MPI 4 the first one.
 std::vector<std::string_view> prrte_rereads();

@@ -50,7 +50,8 @@ void add_placement(const Plan& plan, Line& line) {
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& mpirun, const std::string& shim) {
   Line line(plan, {mpirun.path}, kGrammar);
-  if (!is_orte(mpirun.version)) return finish_prrte(plan, line, shim);
+  if (!is_orte(mpirun.version)) return finish_prrte(plan, mpirun, line, shim);
+  add_mca_agent(mpirun, "--mca", "plm_rsh_agent", line);
   line.add({"-np", fmt::format("{}", plan.world_size())}, {"n", "np", "c"});
   add_placement(plan, line);
   line.add({"--bind-to", "none"},
@@ -102,11 +103,16 @@ Launcher openmpi = {
     .rank_variables =
         "OMPI_COMM_WORLD_* OMPI_UNIVERSE_SIZE OMPI_WORLD_SIZE OMPI_WORLD_LOCAL_SIZE "
         "OMPI_MCA_orte_hnp_uri OMPI_MCA_orte_local_daemon_uri OMPI_MCA_orte_ess_*",
+    .place = {{Identity::rank, "OMPI_COMM_WORLD_RANK"},
+              {Identity::ranks, "OMPI_COMM_WORLD_SIZE"},
+              {Identity::local_rank, "OMPI_COMM_WORLD_LOCAL_RANK"},
+              {Identity::local_size, "OMPI_COMM_WORLD_LOCAL_SIZE"}},
     .mpi = "openmpi",
     .rereads = prrte_rereads(),
     .traits = traits(),
     .of_version = of_version,
     .grammar = kGrammar,
+    .agent_variables = kMcaAgents,
     .render = render};
 
 }  // namespace hpclaunch::launcher

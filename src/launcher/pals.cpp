@@ -59,6 +59,11 @@ Launcher pals = {
     .rank_variables =
         "PALS_RANKID PALS_LOCAL_RANKID PALS_LOCAL_SIZE PALS_NODEID PMI_LOCAL_RANK "
         "PMI_LOCAL_SIZE PMI_UNIVERSE_SIZE",
+    .place = {{Identity::rank, "PALS_RANKID"},
+              {Identity::ranks, "PMI_SIZE"},
+              {Identity::node, "PALS_NODEID"},
+              {Identity::local_rank, "PALS_LOCAL_RANKID"},
+              {Identity::local_size, "PMI_LOCAL_SIZE PALS_LOCAL_SIZE"}},
     .mpi = "mpich openmpi",
     .rereads = {":"},
     .traits =

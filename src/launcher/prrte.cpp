@@ -30,7 +30,7 @@ constexpr const char* kAsRoot = "PRRTE refuses to run as root unless all four ar
 
 Result<Argv> render(const Plan& plan, const LauncherFacts& prterun, const std::string& shim) {
   Line line(plan, {prterun.path, "--personality", "ompi"}, kGrammar);
-  return finish_prrte(plan, line, shim);
+  return finish_prrte(plan, prterun, line, shim);
 }
 
 // The part before the first dot; a whole address.
@@ -107,7 +107,17 @@ LauncherTraits prrte_traits() {
           .removes = "PMIX_ PRTE_"};
 }
 
-Result<Argv> finish_prrte(const Plan& plan, Line& line, const std::string& shim) {
+void add_mca_agent(const LauncherFacts& mpirun, std::string_view option, std::string_view name,
+                   Line& line) {
+  if (mpirun.agent.empty()) return;
+  for (const std::string_view key : {"plm", "plm_rsh_agent", "plm_ssh_agent"})
+    if (line.given({"mca", "omca", "prtemca"}, key)) return;
+  line.add({std::string(option), std::string(name), mpirun.agent});
+}
+
+Result<Argv> finish_prrte(const Plan& plan, const LauncherFacts& prterun, Line& line,
+                          const std::string& shim) {
+  add_mca_agent(prterun, "--prtemca", "plm_ssh_agent", line);
   line.add({"-n", fmt::format("{}", plan.world_size())}, {"n", "np"});
   line.split_given({"map-by", "rank-by", "bind-to", "runtime-options"});
   const bool even = stretches(plan).size() == 1;
@@ -135,6 +145,7 @@ Launcher prrte = {
     .rereads = prrte_rereads(),
     .traits = traits(),
     .grammar = kGrammar,
+    .agent_variables = kMcaAgents,
     .render = render};
 
 }  // namespace hpclaunch::launcher

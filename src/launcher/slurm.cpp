@@ -140,7 +140,8 @@ Launcher slurm = {
          .presets = {{"SLURM_STDINMODE", "0",
                       "standard input goes to rank 0, as under other launchers; "
                       "--launcher-arg=--input=all sends it to all"}},
-         .step_var = "SLURM_STEP_ID"},
+         .step_var = "SLURM_STEP_ID",
+         .step_shares = "SLURM_OVERLAP"},
     .grammar = kGrammar,
     .sorts_hosts = true,
     .strict_step = true,

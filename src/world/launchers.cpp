@@ -82,22 +82,40 @@ Error no_launcher(const std::vector<std::string>& instead, std::string_view want
                    : "load its module, or name its program with --launcher PATH"};
 }
 
+std::string own_path(const World& world) {
+  return world.installation + (world.installation.empty() ? "" : "/") + "hpclaunch";
+}
+
 ChosenLauncher local_launcher(const World& world, std::string why, std::string remark = "") {
-  const std::string& folder = world.installation;
-  return ChosenLauncher{find_launcher(kLocalLauncher),
-                        {folder + (folder.empty() ? "" : "/") + "hpclaunch", ""},
-                        std::move(why),
-                        std::move(remark)};
+  return ChosenLauncher{
+      find_launcher(kLocalLauncher), {own_path(world), ""}, std::move(why), std::move(remark)};
 }
 
 std::string described(const std::string& path, const std::optional<LauncherIdentity>& identity) {
   return fmt::format("{} ({})", path, identity ? described(*identity) : "unknown");
 }
 
+// One that hpclaunch is itself. The program that it runs may be another one than it looks for.
+Result<ChosenLauncher> of_hpclaunch(const Launcher& launcher, const World& world,
+                                    std::string_view who) {
+  const std::string used(launcher.programs.front());
+  const std::string named = world.env.get("HPCLAUNCH_SSH", used);
+  const std::string program(split(named, ' ').front());
+  const Result<std::string> path = world.program(program);
+  if (!path && !world.made_up())
+    return Error{ErrorKind::program_not_found, fmt::format("{} is not on PATH", program),
+                 "install openssh-client, or name the program: HPCLAUNCH_SSH=/PATH/ssh"};
+  return ChosenLauncher{&launcher,
+                        {own_path(world), ""},
+                        fmt::format("{}: {} for each node", who, path ? *path : program),
+                        ""};
+}
+
 // One launcher, by what its program is called. Where several have such a name, `verify` asks it which one it is; else
 // it is taken for this one, unless its path says otherwise.
 Result<ChosenLauncher> by_name(const Launcher& launcher, const World& world, bool verify,
                                std::string_view who) {
+  if (launcher.is_hpclaunch) return of_hpclaunch(launcher, world, who);
   std::vector<std::string> instead;
   for (const std::string_view program : launcher.programs) {
     const Result<std::string> path = world.program(std::string(program));
@@ -231,10 +249,35 @@ bool serves(ChosenLauncher& own, const MpiLibrary& mpi, const World& world) {
   return false;
 }
 
+// Hosts that the user has named, of no batch system, and no mpiexec that would reach them.
+std::optional<ChosenLauncher> without_mpi(const World& world, const Site& site,
+                                          const MpiLibrary& mpi) {
+  if (site.batch.scheduler != nullptr || world.made_up() || !mpi.family.empty())
+    return std::nullopt;
+  for (const Launcher& launcher : launchers()) {
+    if (!launcher.is_hpclaunch) continue;
+    Result<ChosenLauncher> found =
+        by_name(launcher, world, false, "several hosts, no batch system, and no mpiexec on PATH");
+    if (found) return std::move(*found);
+  }
+  return std::nullopt;
+}
+
 Result<ChosenLauncher> choose(const Request& request, const World& world, const Site& site,
                               const std::string& preferred, const MpiLibrary& mpi,
                               bool must_exist) {
   constexpr const char* kNotNeeded = "one node, this one: no launcher needed";
+  if (!request.started_by.empty()) return local_launcher(world, "it has started the ranks already");
+  if (site.hosts.own >= 0) {
+    if (request.launcher.empty() || request.launcher == kLocalLauncher)
+      return local_launcher(world, site.hosts.why);
+    return Error{ErrorKind::usage,
+                 fmt::format("--launcher {} starts all nodes, and this is {}", request.launcher,
+                             site.hosts.why),
+                 request.node_rank
+                     ? "omit --launcher; or omit --node-rank where hpclaunch is to start all nodes"
+                     : "omit --launcher; or --hostfile FILE where hpclaunch is to start all nodes"};
+  }
   if (request.launcher.find('/') != std::string::npos) return at_path(request.launcher, world);
   const bool one_here = only_here(site.hosts, world) ||
                         (request.nodes == 1 && is_here(site.hosts.names.front(), world));
@@ -254,36 +297,17 @@ Result<ChosenLauncher> choose(const Request& request, const World& world, const 
     return found;
   }
   if (one_here) return local_launcher(world, kNotNeeded);
+  if (std::optional<ChosenLauncher> found = without_mpi(world, site, mpi)) return std::move(*found);
   if (world.made_up() && !own) return local_launcher(world, "the profile names none");
   return own ? std::move(*own) : search(world, {});
 }
 
-// Names that other launchers and batch systems give their tasks: set for each rank where such a batch system's job is
-// the allocation, else removed where this process has inherited them.
-void add_identities(const BatchJob& batch, LauncherTraits& traits) {
-  constexpr const char* kWhy = "of another launch; programs would take it for this rank's";
-  for (const Launcher& one : launchers()) {
-    const auto gives = [&](const Scheduler* system) {
-      return system != nullptr && system->launcher == one.name;
-    };
-    std::vector<std::string_view> names = split(one.rank_variables, ' ');
-    for (const IdentityVariables& variables : one.identity) {
-      if (one.name == traits.name) continue;
-      if (gives(batch.scheduler) || gives(batch.outer))
-        traits.batch_identity.push_back(variables);
-      else
-        for (const std::string_view name : split(variables.names, ' ')) names.push_back(name);
-    }
-    for (std::string_view name : names) {
-      const bool prefix = name.ends_with('*');
-      if (prefix) name.remove_suffix(1);
-      if (!name.empty())
-        traits.conflicting.push_back({std::string(name), kWhy, true, false, prefix});
-    }
-  }
-}
-
 }  // namespace
+
+std::string program_of_installation(const World& world, const std::string& name) {
+  const std::string& bin = world.installation;
+  return bin.empty() ? name : bin.substr(0, bin.rfind('/')) + "/libexec/hpclaunch/" + name;
+}
 
 Error unknown_launcher(const std::string& wanted, std::string_view who) {
   std::vector<std::string> names;
@@ -314,38 +338,8 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const World& worl
   if (launcher && launcher->facts.version.empty()) launcher->facts.version = world.launcher_version;
   if (launcher && launcher->launcher->uses_srun != nullptr)
     launcher->facts.uses_srun = launcher->launcher->uses_srun(world.env);
+  if (launcher) choose_remote_start(*launcher, request, world, site);
   return launcher;
-}
-
-// A directory of the job that other nodes have only where the batch system starts tasks.
-bool lacks_temporary(const LauncherTraits& traits, const Site& site, const Request& request,
-                     const EnvSnapshot& env) {
-  const Scheduler* system = site.batch.scheduler;
-  if (!traits.by_ssh || site.hosts.names.size() < 2 || request.nodes == 1 || system == nullptr ||
-      system->task_folder.empty())
-    return false;
-  const std::string folder = env.get("TMPDIR");
-  return folder.substr(folder.rfind('/') + 1) ==
-         fmt::format("{}{}", system->task_folder, site.batch.id);
-}
-
-LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request,
-                         const EnvSnapshot& env) {
-  LauncherTraits traits = launcher.launcher->traits;
-  if (launcher.launcher->of_version != nullptr)
-    launcher.launcher->of_version(traits, launcher.facts.version);
-  add_identities(site.batch, traits);
-  for (const Scheduler* other : site.batch.inherited)
-    if (!other->inherited_prefix.empty() && traits.name != other->launcher)
-      traits.conflicting.push_back({std::string(other->inherited_prefix),
-                                    std::string(other->inherited_why), true, false, true});
-  if (lacks_temporary(traits, site, request, env))
-    traits.conflicting.push_back(
-        {"TMPDIR",
-         fmt::format("{} makes it where it starts tasks itself, and ssh reaches the other nodes",
-                     site.batch.scheduler->title),
-         true});
-  return traits;
 }
 
 std::optional<ChosenLauncher> launcher_for_many_nodes(const World& world) {

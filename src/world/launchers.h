@@ -39,6 +39,14 @@ Result<ChosenLauncher> choose_launcher(const Request& request, const World& worl
                                        const std::string& preferred, const MpiLibrary& mpi,
                                        bool must_exist);
 
+/// Path of what lies in libexec/hpclaunch.
+std::string program_of_installation(const World& world, const std::string& name);
+
+/// In a job whose nodes ssh does not reach: the batch system's own program in its place, where the launcher takes one and
+/// the user has named none. Tries ssh on one node.
+void choose_remote_start(ChosenLauncher& launcher, const Request& request, const World& world,
+                         const Site& site);
+
 /// The launcher's traits, and what this job adds to them.
 LauncherTraits traits_of(const ChosenLauncher& launcher, const Site& site, const Request& request,
                          const EnvSnapshot& env);

@@ -135,6 +135,15 @@ class OneNode(Hydra):
         done = self.ok(hpclaunch("run", "-n", "2", "--oversubscribe", "--label", "--launcher", "hydra", "--", "/bin/echo", "x"))
         self.assertEqual(sorted(done.out.splitlines()), ["[0] x", "[1] x"])
 
+    def test_the_output_of_some_ranks(self):
+        words = ("run", "-n", "2", "--oversubscribe", "--launcher", "hydra", "--local-ranks-filter", "1")
+        done = hpclaunch(*words, "--", "/bin/sh", "-c", "echo out {RANK}; echo err {RANK} >&2; [ {RANK} != 0 ]")
+        self.ok(done, 1)
+        self.assertEqual(done.out, "out 1\n")
+        self.has(done, "err 1", "rank 0 failed first", "  | err 0")
+        self.assertNotIn("\nerr 0", "\n" + done.err)
+        self.has(hpclaunch(*words, "--no-supervise", "--", "/bin/true"), "--no-supervise and --local-ranks-filter exclude each other")
+
     def test_a_log_per_rank(self):
         """Written by the ranks' side, raw; the output comes as well, and nothing of an earlier launch is touched."""
         logs = self.folder + "/logs"
@@ -280,6 +289,55 @@ exec %s "$@"
         done = hpclaunch("run", *words, "--verify", "strict", "--", "/bin/echo", "ran")
         self.ok(done, 125)
         self.assertEqual(done.out, "")
+
+
+class RemoteStart(Test):
+    """PBS nodes that refuse ssh: pbs_tmrsh, whose words no shell reads, starts Hydra's proxies and Open MPI's daemons."""
+
+    def setUp(self):
+        super().setUp()
+        self.bin = os.path.join(self.folder, "bin")
+        self.file("bin/pbs_tmrsh", '#!/bin/sh\necho "$1" >>%s/hosts\nshift\nexec "$@"\n' % self.folder, 0o755)
+        self.refuse()
+        self.env = clean_env(PATH=self.bin + ":" + SYSTEM, PBS_JOBID="1.server", PBS_ENVIRONMENT="PBS_BATCH", PBS_NODEFILE=self.file("nodes", "nodeA\nnodeB\n"))
+        self.remote = os.path.join(os.path.dirname(support.shim_path()), "pbs-remote")
+        self.words = ["-n", "2", "--ppn", "1", "--master-addr", "198.51.100.1"]
+
+    def refuse(self, status=255):
+        self.file("bin/ssh", '#!/bin/sh\necho "ssh: connect to host nodeA port 22: Connection refused" >&2\nexit %d\n' % status, 0o755)
+
+    def argv(self, launcher, *words, **env):
+        return self.json("plan", "--launcher", launcher, *self.words, *words, "--", "/bin/true", env=dict(self.env, **env))["argv"]
+
+    def test_hydra_starts(self):
+        need("mpiexec.hydra")
+        done = self.ok(hpclaunch("run", "--launcher", "hydra", *self.words, "--", "/bin/sh", "-c", 'echo "$RANK of $WORLD_SIZE"', env=self.env))
+        self.assertEqual(sorted(done.out.splitlines()), ["0 of 2", "1 of 2"])
+        with open(os.path.join(self.folder, "hosts")) as hosts:
+            self.assertEqual(sorted(hosts.read().split()), ["nodeA", "nodeB"])
+
+    def test_each_launcher_in_its_words(self):
+        hydra = self.argv("hydra")
+        self.assertEqual(hydra[hydra.index("-launcher"):][:4], ["-launcher", "rsh", "-launcher-exec", self.remote])
+        mpirun = self.argv("openmpi")
+        self.assertEqual(mpirun[mpirun.index("plm_rsh_agent") - 1:][:3], ["--mca", "plm_rsh_agent", self.remote])
+        done = self.ok(hpclaunch("explain", "launcher", "--launcher", "hydra", *self.words, env=self.env))
+        self.assertIn("other nodes by pbs_tmrsh: ssh to nodeA fails: ssh: connect to host nodeA port 22: Connection refused", " ".join(done.out.split()))
+
+    def test_where_ssh_works(self):
+        self.refuse(0)
+        self.assertNotIn("-launcher", self.argv("hydra"))
+
+    def test_where_the_user_has_chosen(self):
+        self.assertNotIn(self.remote, self.argv("hydra", HYDRA_LAUNCHER="ssh"))
+        self.assertNotIn(self.remote, self.argv("hydra", "--launcher-arg=-launcher-exec", "--launcher-arg=/x"))
+        self.assertNotIn(self.remote, self.argv("openmpi", OMPI_MCA_plm_rsh_agent="/x"))
+        self.assertNotIn(self.remote, self.argv("openmpi", "--launcher-arg=--mca", "--launcher-arg=plm_rsh_agent", "--launcher-arg=/x"))
+
+    def test_not_on_one_node_and_not_without_the_program(self):
+        self.assertNotIn(self.remote, self.argv("hydra", "-N", "1", "-n", "1"))
+        os.remove(os.path.join(self.bin, "pbs_tmrsh"))
+        self.assertNotIn("-launcher", self.argv("hydra"))
 
 
 if __name__ == "__main__":

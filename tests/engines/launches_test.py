@@ -10,6 +10,31 @@ MEET = ("echo $(uname -n) $(sed -n 's/Cpus_allowed_list:.//p' /proc/self/status)
         "i=0; while [ $(ls $0 | wc -l) -lt $2 ]; do i=$((i + 1)); [ $i -gt 600 ] && exit 9; sleep 0.1; done")
 
 
+class InsideAStep(engines.Test):
+    """A shell in a step that holds all of its node: srun of another launcher must not wait for the end of that step."""
+    nodes = 2
+
+    def test_every_launcher(self):
+        self.own_nodes()
+        for launcher in "slurm", "hydra", "openmpi", "local":
+            for outer in ("srun", "-N1", "-n1"), ("srun", "-N1", "-n1", "--overlap"):
+                with self.subTest(launcher=launcher, outer=outer):
+                    nodes = 1 if launcher == "local" else 2
+                    done = self.cluster.run("login", [*self.salloc(2), *outer, support.HPCLAUNCH, "run", "-N", str(nodes), "--ppn", "1", "--launcher", launcher, "--profile", "none",
+                                                      "--", "/bin/sh", "-c", "echo $RANK $(uname -n)"])
+                    self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
+                    self.assertEqual(sorted(done.stdout.splitlines()), ["%d %s" % (rank, self.cluster.names[rank]) for rank in range(nodes)], done.stderr)
+
+    def test_inside_a_rank_of_another_launcher(self):
+        self.own_nodes()
+        for outer, mark in (("mpiexec.hydra", "-n", "1"), "PMI_FD"), (("mpirun.openmpi", "--allow-run-as-root", "-n", "1"), "OMPI_COMM_WORLD_RANK"):
+            for launcher in "slurm", "hydra", "openmpi", "local":
+                with self.subTest(outer=outer, launcher=launcher):
+                    done = self.cluster.run("login", [*self.salloc(2), *outer, support.HPCLAUNCH, "run", "-n", "1", "--launcher", launcher, "--profile", "none", "--", "/bin/true"])
+                    self.assertEqual(done.returncode, 125, (done.stdout, done.stderr))
+                    self.assertIn("%s is set: this is already a rank of a job" % mark, done.stderr)
+
+
 class SideBySide(engines.Test):
     nodes = 2
 

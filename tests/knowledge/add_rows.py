@@ -16,6 +16,7 @@ ROWS = (  # file, list (of the row of that name), row
     ("programs/batch-systems.json", "hints", '{"message": "the moon is full", "hint": "wait"}', "slurm"),
     ("programs/batch-systems.json", "batch_systems", """{"name": "queueup", "title": "QueueUp", "job_variable": "QUEUEUP_JOB", "hosts_file": "QUEUEUP_HOSTS", "one_per_line": true,
       "sentinels": ["#QUEUEUP"], "grammar": "qsub of cobalt", "directives": {"nodes": "--hosts {}", "time": "--for {}", "name": "--called {}"}, "allocate": "queueup -I {}", "submit": "queueup", "cancel": "unqueue"}"""),
+    ("programs/platforms.json", "platforms", '{"name": "cloudy", "title": "Cloudy", "set": ["CLOUDY_NODE", "CLOUDY_NODES"], "nodes": "CLOUDY_NODES", "node": "CLOUDY_NODE", "address": ["CLOUDY_HEAD"]}'),
     ("programs/waits.json", "waits", '{"file": "newlib/comm.py", "functions": ["exchange"], "kind": "collective"}'),
     ("programs/words.json", "words", '"NEW_CACHE_DIR"', "caches"),
     ("lint/retired.json", "retired", '{"module": true, "name": "oldtool", "what": "gone", "now": "newtool"}'),

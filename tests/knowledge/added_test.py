@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A row of data is all that a new engine, GPU model, server, batch system, option, exclusion, word, retired name or known issue needs: added_test.py
+"""A row of data is all that a new engine, GPU model, server, batch system, platform, option, exclusion, word, retired name or known issue needs: added_test.py
 HPCLAUNCH ADDED, the program, and the same objects with the rows of add_rows.py."""
 import os
 import subprocess
@@ -13,10 +13,10 @@ JOB = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\n#SBATCH --time=1:
 
 
 class Added(unittest.TestCase):
-    def run_it(self, program, *words):
+    def run_it(self, program, *words, **env):
         with tempfile.TemporaryDirectory() as home:
             done = subprocess.run([program, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
-                                  env={"PATH": "/usr/bin:/bin", "HOME": home})
+                                  env={"PATH": "/usr/bin:/bin", "HOME": home, **env})
         return done.stdout.decode()
 
     def plan(self, program, *words):
@@ -42,6 +42,10 @@ class Added(unittest.TestCase):
         self.compare(lambda program: self.plan(program, "boxer", "enter", "--share", "/a", "img", "torchrun", "t.py"),
                      "hpclaunch run -- boxer enter --share /a img python t.py")
         self.compare(lambda program: self.run_it(program, "run", "--container-engine", "none", "--container", "x", "--", "true"), "(boxer, apptainer")
+
+    def test_platform(self):
+        node = dict(CLOUDY_NODE="1", CLOUDY_NODES="2", CLOUDY_HEAD="10.0.0.1")
+        self.compare(lambda program: self.run_it(program, "plan", "-v", "--", "true", **node), "node 1 of 2, started by Cloudy: CLOUDY_NODE=1")
 
     def test_gpu_model(self):
         line = "#SBATCH --gpus-per-node=z9000:4\nmodule load cuda\nsrun apptainer exec i.sif python t.py\n"
