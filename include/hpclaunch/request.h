@@ -64,12 +64,18 @@ struct JobOptions {
   std::vector<std::string> batch;          ///< each a directive, as it is
 };
 
+/// In front of a list of hosts in place of the path of a file: "\na,b:4".
+inline constexpr char kHostList = '\n';
+
 /// Each field is one option of `hpclaunch run`; nullopt, "" and empty lists: not typed.
 struct Request {
   std::optional<int> nodes;
   std::optional<int> ranks;  ///< world size
   std::optional<int> ranks_per_node;
   std::string ranks_by;  ///< "gpu", "xpu", "cpu", "auto": ranks per node, as torchrun counts
+  std::optional<int> node_rank;  ///< of this node, where somebody starts hpclaunch on each
+  std::string head;           ///< the host of torchrun's endpoint, for a node that is started apart
+  bool static_nodes = false;  ///< torchrun: of a step with one task per node, each starts its own
   std::optional<int> least_nodes;  ///< with `nodes`: of these at least, else all that there are
   std::string on_time_limit;       ///< "requeue"
   std::optional<int> spares;       ///< nodes of the job kept back, for one that is lost
@@ -82,7 +88,7 @@ struct Request {
   bool free = false;  ///< only what other launches of the job leave
   std::optional<BindVia> bind_via;
   std::string cpu_bind;  ///< CPUs of each rank of a node: "0-3:8-11", "0x0f,0xf0"
-  std::string hostfile;
+  std::string hostfile;  ///< a path; of --hosts kHostList and the list
   std::string topology;
 
   std::string profile;  ///< name, file or "none"
@@ -113,10 +119,13 @@ struct Request {
   std::optional<int> max_restarts;  ///< of the whole job, after a rank has failed
   bool agent = false;               ///< one process per node that owns the node
   std::vector<std::string> frameworks;  ///< --for NAME, in order
-  bool force = false;                   ///< start in spite of errors, and outside an allocation
-  std::optional<int> job_devices;       ///< --gpus: what a job is to ask for on each node
-  std::string job_memory;               ///< --mem
-  std::string job_queue;                ///< --queue
+  /// The launcher that has started this process as a rank on this node ("slurm"; "local": some program); "": hpclaunch
+  /// starts the ranks.
+  std::string started_by;
+  bool force = false;              ///< start in spite of errors, and outside an allocation
+  std::optional<int> job_devices;  ///< --gpus: what a job is to ask for on each node
+  std::string job_memory;          ///< --mem
+  std::string job_queue;           ///< --queue
 
   std::vector<std::string> module_folders;  ///< --module-use, in order
   std::vector<std::string> modules;         ///< --module, in order

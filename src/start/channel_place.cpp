@@ -62,9 +62,6 @@ sys::ChannelPlace channel_place(const Plan& plan, const EnvSnapshot& env) {
   sys::ChannelPlace place;
   place.addresses = addresses(plan, env);
   for (const Scheduler& system : rows<Scheduler>()) {
-    if (!system.daemon.empty()) place.batch_daemons.emplace_back(system.daemon);
-    if (const auto end = parse_natural(env.get(system.end_variable), 100'000'000'000))
-      place.job_ends_at = static_cast<double>(*end);
     const bool used =
         plan.launch.launcher == system.launcher || env.find(system.job_variable) != nullptr;
     if (used && !system.ports_setting.empty()) choose_ports(system, env, place);

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "hpclaunch/events.h"
 #include "hpclaunch/wire.h"
@@ -14,6 +16,7 @@ namespace hpclaunch::job {
 namespace {
 
 constexpr int kSignalled = 128;
+constexpr std::string_view kStallFolder = "/tmp/hpclaunch-stall-";  // of --stall; scratch.h too
 constexpr int kMpsSeconds = 60;  // for a daemon to be ready, and for all of them to end
 
 std::vector<std::string> mps_command(const std::vector<std::string>& action) {
@@ -32,10 +35,10 @@ void stop_mps(const Prepared& prepared, const StageLines& lines) {
     lines("--mps: daemons may still run on some nodes: nvidia-cuda-mps-control", true);
 }
 
-Result<sys::Ending> start_ranks(const Prepared& prepared) {
+Result<sys::Ending> start_ranks(const Prepared& prepared, const Unfinished& unfinished) {
   const EnvSnapshot& env = prepared.env;
   const bool built_in = prepared.launcher.launcher->traits.built_in;
-  const sys::Asking asking = asking_of(prepared);
+  const sys::Asking asking = asking_of(prepared, unfinished);
   // No copy of the plan: each page of it would be copied once more after the fork.
   if (built_in && prepared.container.engine == nullptr && !prepared.plan.supervision.mps)
     return sys::run_local(prepared.plan, launch_environment(prepared.plan, env), prepared.shim,
@@ -75,7 +78,8 @@ Result<sys::Ending> start_ranks(const Prepared& prepared) {
   return sys::exec(line, changed, keep);
 }
 
-Result<sys::Ending> start_at(const Prepared& prepared, const StageLines& lines) {
+Result<sys::Ending> start_at(const Prepared& prepared, const StageLines& lines,
+                             const Unfinished& unfinished) {
   const double now = sys::wall_clock();
   if (const int signal = sys::held_signal(); signal != 0) {
     lines(fmt::format("not started: {}", sys::signal_name(signal)), true);
@@ -85,9 +89,12 @@ Result<sys::Ending> start_at(const Prepared& prepared, const StageLines& lines) 
     none.passed_on = signal;
     return none;
   }
-  Result<sys::Ending> ending = start_ranks(prepared);
+  Result<sys::Ending> ending = start_ranks(prepared, unfinished);
   if (ending) ending->started = now;
   if (ending && prepared.plan.supervision.mps) stop_mps(prepared, lines);
+  for (const std::string& folder : prepared.plan.environment.make_dirs)  // elsewhere the monitors
+    if (std::error_code ignored; folder.starts_with(kStallFolder))
+      std::filesystem::remove_all(folder, ignored);
   return ending;
 }
 
@@ -111,12 +118,12 @@ void requeue(std::vector<std::string> command, const std::string& path, const St
 
 // Each attempt gets its own entry, also where the next one cannot be planned.
 Result<sys::Ending> start_attempts(const Prepared& first, const StageLines& lines,
-                                   std::vector<Attempt>& attempts) {
+                                   std::vector<Attempt>& attempts, const Unfinished& unfinished) {
   const int most = first.max_restarts;
   std::optional<Prepared> again;
   while (true) {
     const Prepared& prepared = again ? *again : first;
-    Result<sys::Ending> ending = start_at(prepared, lines);
+    Result<sys::Ending> ending = start_at(prepared, lines, unfinished);
     if (!ending) return ending.error();
     attempts.push_back({prepared.argv, *ending, sys::wall_clock(), prepared.plan.hosts.names,
                         prepared.plan.world_size()});
@@ -162,8 +169,9 @@ Result<NodeStep> node_step(const Prepared& prepared, std::vector<std::string> co
 }
 
 Result<sys::Ending> start(const Prepared& prepared, const StageLines& lines,
-                          std::vector<Attempt>& attempts) {
-  const auto ranks = [&] { return start_attempts(prepared, lines, attempts); };
+                          std::vector<Attempt>& attempts, const Unfinished& unfinished) {
+  if (const Status head = wait_for_head(prepared, lines); !head) return head.error();
+  const auto ranks = [&] { return start_attempts(prepared, lines, attempts, unfinished); };
   Result<sys::Ending> ending =
       prepared.stage.method.empty() ? ranks() : staged(prepared, lines, ranks);
   const bool limit =

@@ -10,6 +10,9 @@
 
 namespace hpclaunch::job {
 
+/// Where somebody else starts the nodes: until the name of node 0 resolves here. Errors: `system` after --start-timeout.
+Status wait_for_head(const Prepared& prepared, const StageLines& lines);
+
 /// One rank per node, not bound, with the constants of the job.
 Plan one_rank_per_node(const Plan& plan);
 
@@ -45,7 +48,7 @@ stacks::Snapshot snapshot_of(const std::vector<sys::RankStacks>& ranks);
 stacks::Sequences sequences_of(const stacks::Snapshot& snapshot);
 
 /// How ranks are asked what they do: by `hpclaunch stacks`, and by --stall.
-sys::Asking asking_of(const Prepared& prepared);
+sys::Asking asking_of(const Prepared& prepared, const Unfinished& unfinished);
 
 /// What another attempt needs: a rank or a node failed by itself, and nobody asked the job to end.
 bool can_restart(const sys::Ending& ending);

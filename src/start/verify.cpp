@@ -177,7 +177,8 @@ std::string missing_nodes(const Plan& plan, const Observed& seen) {
     if (static_cast<std::size_t>(one.rank) < places.size())
       known.insert(places[static_cast<std::size_t>(one.rank)].node);
   for (int node = 0; node < plan.nodes(); ++node)
-    if (!known.contains(node)) missing.nodes.push_back(node);
+    if (!known.contains(node) && (plan.hosts.own < 0 || node == plan.hosts.own))
+      missing.nodes.push_back(node);
   return missing.nodes.empty() ? "" : where_text(plan, missing);
 }
 
@@ -220,7 +221,7 @@ Result<Verification> collect(const Plan& plan, const Prepared& prepared, Verific
                         sys::kStartPatience / 1000));
   };
   const auto all_here = [&] {  // after a failure the launcher ends the job itself
-    return seen.reports.size() >= static_cast<std::size_t>(plan.world_size()) &&
+    return seen.reports.size() >= static_cast<std::size_t>(plan.own_ranks().second) &&
            !program_failed(seen);
   };
   const bool stops = !seen.after.empty() && seen.after != "end";

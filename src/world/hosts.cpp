@@ -81,8 +81,7 @@ Status check_spellings(const HostNames& names, const std::string& path) {
   for (const std::string& name : names) {
     const std::string& first = known.try_emplace(short_host(name), name).first->second;
     if (first != name && same_host(first, name))
-      return Error{ErrorKind::invalid,
-                   fmt::format("host file {}: {} and {} are one node", path, first, name),
+      return Error{ErrorKind::invalid, fmt::format("{}: {} and {} are one node", path, first, name),
                    "spell each node's name in one way"};
   }
   return Done{};
@@ -94,8 +93,58 @@ Result<HostList> from_hostfile(const std::string& path, const World& world) {
     return Error{text.error().kind, text.error().message, "--hostfile FILE with one host per line"};
   Result<HostList> hosts = hosts_from_text(*text, path, "host file " + path);
   if (!hosts) return hosts;
-  if (const Status done = check_spellings(hosts->names, path); !done) return done.error();
+  if (const Status done = check_spellings(hosts->names, "host file " + path); !done)
+    return done.error();
   if (hosts->slots.empty() && hosts->allocation) hosts->file = world.real_path(path);
+  hosts->allocation = false;
+  return hosts;
+}
+
+// "a,b:4,n[1-3]:2" as the lines of a host file.
+Result<std::string> lines_of(std::string_view list) {
+  std::string lines;
+  const auto add = [&](std::string_view host, std::string_view ranks) -> Status {
+    const auto strange = strange_in_host(host);
+    const auto count = parse_natural(ranks.substr(std::min<std::size_t>(1, ranks.size())));
+    if (strange || (!ranks.empty() && count.value_or(0) < 1))
+      return Error{ErrorKind::invalid,
+                   strange ? fmt::format("--hosts: \"{}\" is no host: {}", shown(host), *strange)
+                           : fmt::format("--hosts: \"{}{}\": ranks must be 1 or more", shown(host),
+                                         shown(ranks)),
+                   host.find('@') == host.npos ? "--hosts a,b:4,n[1-3]"
+                                               : "the host alone, and User NAME in ~/.ssh/config"};
+    lines.append(host).append(ranks).append("\n");
+    return Done{};
+  };
+  for (std::size_t at = 0; at < list.size();) {
+    std::size_t end = at;
+    for (int depth = 0; end < list.size() && (depth > 0 || list[end] != ','); ++end)
+      depth += list[end] == '[' ? 1 : list[end] == ']' ? -1 : 0;
+    const std::string_view host = trim(list.substr(at, end - at));
+    at = end + 1;
+    const std::size_t colon = host.find(':');
+    if (host.empty()) continue;
+    if (colon != host.npos && host.find(':', colon + 1) != host.npos) {  // an IPv6 address
+      if (const Status good = add(host, ""); !good) return good.error();
+      continue;
+    }
+    const Result<HostNames> names = expand_hostlist(host.substr(0, colon));
+    if (!names) return Error{names.error().kind, names.error().message, "--hosts a,b:4,n[1-3]"};
+    for (const std::string& name : *names)
+      if (const Status good = add(name, colon == host.npos ? "" : host.substr(colon)); !good)
+        return good.error();
+  }
+  if (lines.empty())
+    return Error{ErrorKind::invalid, "--hosts: no host is named", "--hosts a,b:4,n[1-3]"};
+  return lines;
+}
+
+Result<HostList> from_list(std::string_view list) {
+  const Result<std::string> lines = lines_of(list);
+  if (!lines) return lines.error();
+  Result<HostList> hosts = hosts_from_text(*lines, "--hosts", "--hosts");
+  if (!hosts) return hosts;
+  if (const Status done = check_spellings(hosts->names, "--hosts"); !done) return done.error();
   hosts->allocation = false;
   return hosts;
 }
@@ -146,6 +195,11 @@ bool only_here(const HostList& hosts, const World& world) {
          (is_here(hosts.names.front(), world) || hosts.names.front() == "localhost");
 }
 
+bool first_is_here(const HostList& hosts, const World& world) {
+  if (hosts.own >= 0) return hosts.own == 0;
+  return only_here(hosts, world) || is_here(hosts.names.front(), world);
+}
+
 HostList invented_hosts(int nodes, HostNames known) {
   HostList hosts;
   hosts.names = std::move(known);
@@ -166,8 +220,10 @@ int requested_nodes(const Request& request) {
 
 Result<HostList> find_hosts(const Request& request, const World& world, const BatchJob& batch) {
   const EnvSnapshot& env = world.env;
-  if (!request.hostfile.empty()) {
-    Result<HostList> hosts = from_hostfile(request.hostfile, world);
+  if (const std::string& named = request.hostfile; !named.empty()) {
+    Result<HostList> hosts = named.front() == kHostList
+                                 ? from_list(std::string_view(named).substr(1))
+                                 : from_hostfile(named, world);
     if (!hosts || batch.scheduler == nullptr ||
         (batch.scheduler->cpus_variable.empty() && batch.scheduler->ask_grants.empty()) ||
         !names_hosts(*batch.scheduler, env))

@@ -239,7 +239,7 @@ bool fits(const Launcher& launcher, const MpiLibrary& mpi) {
 
 void check_mpi(const MpiLibrary& mpi, const ChosenLauncher& launcher, const Request& request,
                const World& world, const Plan& plan, Diagnostics& diagnostics) {
-  if (plan.world_size() == 1 || mpi.family.empty()) return;
+  if (plan.world_size() == 1 || mpi.family.empty() || !request.started_by.empty()) return;
   const auto warn = [&](const std::string& message, const std::string& fix) {
     diagnostics.push_back(
         {"mpi-mismatch", Severity::warning,

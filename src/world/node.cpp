@@ -241,7 +241,7 @@ Result<JobNode> find_node(const Request& request, const World& world, const Site
   // CPUs of this machine that are not allowed may be another job's; reserved ones of a model are no
   // job's.
   node.granted_why = site.hosts.granted_why;
-  const bool first = node.live && is_here(site.hosts.names.front(), world);
+  const bool first = node.live && first_is_here(site.hosts, world);
   const CpuSet here = first ? node.live->allowed : CpuSet{};
   node.granted = partial_grants(site.hosts, node, here);
   if (name_grants(site, world.env, here, node)) {
@@ -249,8 +249,9 @@ Result<JobNode> find_node(const Request& request, const World& world, const Site
   } else if (!node.granted.empty()) {
     node.part = true;
     node.known = here.count() == node.granted.front();
-  } else if (site.hosts.granted.empty() && first && site.batch.scheduler != nullptr &&
-             site.hosts.names.size() > 1 && !here.contains(node.whole)) {
+  } else if (request.started_by.empty() && site.hosts.granted.empty() && first &&
+             site.batch.scheduler != nullptr && site.hosts.names.size() > 1 &&
+             !here.contains(node.whole)) {
     // Other nodes may have the same CPUs, where the system keeps some everywhere, or others.
     node.part = node.known = true;
     node.assumed = !count_others(site, here, node);
