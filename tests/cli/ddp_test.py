@@ -5,7 +5,7 @@ import re
 
 import fakes
 import support
-from support import ROOT, Test, cpu_list, hpclaunch, need
+from support import ROOT, Test, cpu_list, execute, hpclaunch, need
 
 EXAMPLE = os.path.join(ROOT, "examples", "train_ddp.py")
 
@@ -41,6 +41,23 @@ class Training(Test):
 
     def test_two_ranks_give_the_same_numbers_everywhere(self):
         self.assertEqual(self.trained(2, "local"), self.trained(2, "hydra"))
+
+    def test_started_by_others(self):
+        """`bind` under torchrun, mpiexec and a loop, each with its own way to say who is who: what run trains."""
+        bind = [support.HPCLAUNCH, "bind", "--"]
+        program = [self.python, EXAMPLE, "--device", "cpu", "--steps", "12"]
+        place = [support.HPCLAUNCH, "bind", "--local-size", "2", "--local-rank"]
+        lines = {"torchrun": [self.python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-r", "1", "-t", "1", "--log_dir", self.folder + "/logs",
+                              "--no_python", *bind, *program],
+                 "mpiexec": [need("mpiexec.hydra"), "-n", "2", "-bind-to", "none", *bind, *program],
+                 "loop": ["sh", "-c", 'for r in 0 1; do %s $r -- "$@" & done; wait' % " ".join(place), "-", *program]}
+        found = {"run": self.trained(2, "local")}
+        for name, line in lines.items():
+            done = self.ok(execute(line))
+            end = re.search(r"(?m)^(?:\[default0\]:)?done: 12 steps on 2 ranks .* loss ([\d.]+) -> ([\d.]+), models equal$", done.out)
+            self.assertTrue(end, str(done))
+            found[name] = end.groups()
+        self.assertEqual(set(found.values()), {found["run"]})
 
     def test_four_ranks_local(self):
         self.trained(4, "local")
