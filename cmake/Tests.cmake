@@ -126,6 +126,7 @@ hpclaunch_unit_test(launcher SOURCES
   tests/launcher/launch_lines_test.cpp
   tests/launcher/mpi_lines_test.cpp
   tests/launcher/requests_test.cpp
+  tests/launcher/ssh_lines_test.cpp
   APART
   tests/launcher/table_test.cpp)
 hpclaunch_unit_test(place SOURCES
@@ -206,11 +207,13 @@ hpclaunch_unit_test(sys LABEL local SOURCES
   tests/sys/local_test.cpp
   tests/sys/network_test.cpp
   tests/sys/channel_test.cpp
-  tests/sys/verdict_test.cpp)
+  tests/sys/questions_test.cpp tests/sys/verdict_test.cpp)
 hpclaunch_unit_test(job SOURCES
   tests/job/cgroup_quota_test.cpp
   tests/job/job_report_test.cpp
   tests/job/live_node_test.cpp
+  tests/job/platforms_test.cpp
+  tests/job/shared_memory_test.cpp
   tests/job/time_limit_test.cpp)
 hpclaunch_unit_test(laws SOURCES tests/cli/laws_test.cpp)  # of `profile test`, each with a plan that breaks it
 
@@ -394,7 +397,7 @@ if(_pure)
 endif()
 
 # What starts ranks, other programs or a terminal.
-foreach(topic golden counts launches flux usage terminal doctor local endings report stacks agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new)
+foreach(topic golden counts launches flux usage terminal doctor local endings report stacks agent identity stage container start mps hydra openmpi mpi_standins supervise verify after ddp submit profile_new kubernetes each_node bind ssh)
   hpclaunch_test(cli.${topic} machine cli COMMAND ${_python} ${_tests}/cli/${topic}_test.py $<TARGET_FILE:hpclaunch>)
 endforeach()
 # They bind ranks to the same cores and wait for one another's.
@@ -425,21 +428,25 @@ if(_machine)
   add_executable(rank_record tests/engines/rank_record.cpp)
   function(hpclaunch_engine_test topic)
     set(_file ${topic})
-    if(topic STREQUAL deaths)
+    if(topic MATCHES "^(cancels|deaths|signals)$")
       set(_file ends)
     endif()
     hpclaunch_test(engines.${topic} machine engines
                    COMMAND ${_python} ${_tests}/engines/${_file}_test.py $<TARGET_FILE:hpclaunch> $<TARGET_FILE:rank_record> ${ARGN})
   endfunction()
   set(_only_deaths Deaths)
-  set(_only_ends Signals BatchJobs Firewall)
+  set(_only_signals Signals)
+  set(_only_cancels BatchJobs.test_scancel BatchJobs.test_scancel_of_the_steps BatchJobs.test_scancel_of_the_script_and_all_below)
+  set(_only_ends BatchJobs.test_time_limit Firewall)
   # Those that wait longest first: the others run beside them.
   set(_cost 1000)
-  foreach(topic deaths ends stalls waits faults failures training matrix cluster restart launches stage container submit identity mps)
+  foreach(topic cancels ends signals deaths stalls waits faults failures training matrix cluster restart launches stage container submit identity mps bind)
     hpclaunch_engine_test(${topic} ${_only_${topic}})
     set_tests_properties(engines.${topic} PROPERTIES COST ${_cost})
     math(EXPR _cost "${_cost} - 1")
   endforeach()
+  hpclaunch_engine_test(healthy)
+  set_tests_properties(engines.healthy PROPERTIES PROCESSORS 2 LABELS "machine;engines;long")
   # The second shape takes minutes more; scripts/emulated-node has both.
   hpclaunch_engine_test(emulated_node ${CMAKE_BINARY_DIR}/emulated-node OnePackage)
   # An emulated node has as many threads as this machine has cores, all busy.

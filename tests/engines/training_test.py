@@ -2,7 +2,7 @@
 """A real PyTorch training (examples/train_ddp.py, gloo) over two virtual nodes, under each launcher and allocation."""
 import os
 import re
-import sys
+import subprocess
 
 import engines
 from engines import EXAMPLE, cpu_list, support
@@ -83,6 +83,40 @@ class Training(engines.Test):
     def test_local(self):
         done = self.on("n1", "run", "--launcher", "local", "-n", "2", "--oversubscribe", *self.program())
         self.trained(done, 2, 1)
+
+    # ---- started by somebody else: one hpclaunch for each node, or for each rank ----
+
+    def both(self, *lines, env=({}, {})):
+        """A line on each node at once; together they are one job."""
+        self.own_nodes()
+        started = [self.cluster.popen(node, [support.HPCLAUNCH, *line], env=self.cluster.environment(node, **more), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                   for node, line, more in zip(self.cluster.names, lines, env)]
+        ended = [(one, *one.communicate(timeout=support.LIMIT)) for one in started]
+        done = [support.Done(one.returncode, out, err) for one, out, err in ended]
+        self.assertEqual([one.status for one in done], [0, 0], "\n".join(map(str, done)))
+        self.trained(support.Done(0, b"".join(out for _, out, _ in ended), b"".join(err for *_, err in ended)), 2, 2)
+
+    def test_once_for_each_node(self):
+        words = ["run", "--ppn", "1", "--nodes", "2", "--master-addr", self.cluster.state.address("n1"), "--master-port", "29611"]
+        self.both(*([*words, "--node-rank", str(node), *self.program()] for node in range(2)))
+
+    def test_torchrun_once_for_each_node(self):
+        words = ["torchrun", "--nnodes", "2", "--nproc_per_node", "1", "--master_addr", self.cluster.state.address("n1"), "--master_port", "29612"]
+        self.both(*([*words, "--node_rank", str(node), *self.program()[2:]] for node in range(2)))
+
+    def test_as_a_train_job_of_kubeflow(self):
+        words = ["run", *self.program()]
+        self.both(words, words, env=[{"KUBERNETES_SERVICE_HOST": "10.96.0.1", "PET_NNODES": "2", "PET_NODE_RANK": str(node), "PET_NPROC_PER_NODE": "1",
+                                      "PET_MASTER_ADDR": self.cluster.state.address("n1"), "PET_MASTER_PORT": "29613"} for node in range(2)])
+
+    def test_bind_under_srun(self):
+        done = self.cluster.run("login", [*self.salloc(2), "srun", "-N2", "-n2", support.HPCLAUNCH, "bind", *self.program()])
+        self.trained(support.Done(done.returncode, done.stdout.encode(), done.stderr.encode()), 2, 2)
+
+    def test_ssh(self):
+        self.own_nodes()
+        hosts = self.file("hosts", "n1\nn2\n")
+        self.trained(self.on("n1", "run", "--launcher", "ssh", "--hostfile", hosts, "--ppn", "1", *self.program()), 2, 2)
 
 
 if __name__ == "__main__":
