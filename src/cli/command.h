@@ -103,6 +103,7 @@ int run_words(const std::vector<std::string>& words);
 
 Runner declare_run(Parser& parser);
 Runner declare_torchrun(Parser& parser);
+Runner declare_bind(Parser& parser);
 Runner declare_script(Parser& parser);
 Runner declare_submit(Parser& parser);
 Runner declare_plan(Parser& parser);
@@ -114,6 +115,7 @@ Runner declare_profile(Parser& parser);
 Runner declare_completion(Parser& parser);
 Runner declare_complete(Parser& parser);
 Runner declare_launch_local(Parser& parser);
+Runner declare_launch_ssh(Parser& parser);
 Runner declare_stacks(Parser& parser);
 Runner declare_verify(Parser& parser);
 Runner declare_doctor(Parser& parser);

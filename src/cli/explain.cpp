@@ -32,6 +32,7 @@ constexpr std::array kChoiceNames = {
     ChoiceName{"nics", "the network interface of each rank"},
     ChoiceName{"launcher", "what starts the ranks"},
     ChoiceName{"hosts", "the nodes of the job"},
+    ChoiceName{"node", "which node this is, where hpclaunch is started on each"},
     ChoiceName{"cpu-bind", "the CPUs of each rank"},
     ChoiceName{"bind-via", "who binds the ranks"},
     ChoiceName{"supervise", "whether hpclaunch monitors the job"},

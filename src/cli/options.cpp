@@ -21,6 +21,8 @@ void declare_placement(Parser& parser, Request& request) {
   parser.number("-n,--ranks", request.ranks, "N", 1, kMost, "Total number of ranks");
   parser.range("-N,--nodes", request.least_nodes, request.nodes, "N|MIN:MAX", kMost,
                "Number of nodes: the first N hosts");
+  parser.number("--node-rank", request.node_rank, "R", 0, kMost,
+                "This node of --nodes N, of which each starts its own ranks");
   parser.number("--ppn,--ranks-per-node", request.ranks_per_node, "N", 1, kMost, "Ranks per node");
   parser.number("--ranks-per-device", request.ranks_per_device, "K", 1, kMostCores,
                 "Ranks per device, or per part of it under --device-mode");
@@ -40,6 +42,8 @@ void declare_placement(Parser& parser, Request& request) {
               "Only nodes, cores and devices that no other launch of the job uses");
   parser.path("--hostfile", request.hostfile, "FILE",
               "Hosts, one per line: host, host:4 or host slots=4");
+  parser.marked("-H,--hosts", "--hostfile", kHostList, request.hostfile, "LIST",
+                "Hosts, as in a,b:4 or node[1-4]:2");
   parser.number("--het-group", request.het_group, "N", 0, kMostGroups,
                 "Component of a heterogeneous Slurm job");
   parser.path("--topology", request.topology, "FILE",
@@ -96,6 +100,8 @@ void declare_launch(Parser& parser, Request& request) {
   parser.number("--master-port", request.master_port, "PORT", 1, kMostPorts,
                 "Rendezvous port (MASTER_PORT)");
   parser.flag("--label", request.output.label, "Prefix output lines with the rank");
+  parser.text("--local-ranks-filter", request.output.shown_ranks, "LIST",
+              "Show the output of these ranks of each node only: 0,2-3");
   parser.path("--log-dir", request.output.log_dir, "DIR", "Write one log file per rank to DIR");
   parser.seconds("--grace", request.output.grace_seconds,
                  "Seconds from SIGTERM to SIGKILL when ranks are stopped");

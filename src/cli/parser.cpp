@@ -169,6 +169,16 @@ void Parser::text(const std::string& spec, std::string& value, const std::string
   info.bare = bare;
 }
 
+void Parser::marked(const std::string& spec, const std::string& other, char mark,
+                    std::string& value, const std::string& value_name, const std::string& help) {
+  describe(spec, value_name, help, [this, spec, other, mark, &value](CLI::App& app) {
+    const auto store = [mark, &value](const std::string& text) { value = mark + text; };
+    CLI::Option* one = last_wins(app.add_option_function<std::string>(spec, store));
+    one->check(some_value(shown_name(spec), tree_));
+    if (CLI::Option* second = app.get_option_no_throw(other)) one->excludes(second);
+  });
+}
+
 void Parser::path(const std::string& spec, std::string& value, const std::string& value_name,
                   const std::string& help, Absolute absolute) {
   text(spec, value, value_name, help);

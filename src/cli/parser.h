@@ -98,6 +98,9 @@ class Parser {
   /// A value that is empty, or an option of the command, is refused. `bare`: what the option without one means.
   void text(const std::string& spec, std::string& value, const std::string& value_name,
             const std::string& help, const std::string& bare = "");
+  /// The same, stored behind `mark`; not beside the option `other`.
+  void marked(const std::string& spec, const std::string& other, char mark, std::string& value,
+              const std::string& value_name, const std::string& help);
   /// Text that is a path. `absolute` tells it from a name, where it may be one.
   void path(const std::string& spec, std::string& value, const std::string& value_name,
             const std::string& help, Absolute absolute = job::absolute_path);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +32,9 @@ job::StageLines stage_lines(const Session& session) {
 // What the exports and the launch line do not show.
 std::vector<std::string> script_notes(const Plan& plan, const Request& request, bool measures) {
   std::vector<std::string> notes;
+  if (plan.hosts.own >= 0)
+    notes.push_back(fmt::format("Node {} of {}, {}: each node starts its own ranks", plan.hosts.own,
+                                plan.nodes(), plan.hosts.own_why));
   for (const std::string& directive : plan.launch.batch)
     notes.push_back("Submit the job with: " + directive);
   if (!plan.environment.core_limit.empty())
@@ -115,6 +119,14 @@ Result<Prepared> prepared_for(const RunArgs& args, const Session& session) {
   return made;
 }
 
+// Of --report. Errors: the file cannot be written.
+Status write_report(const RunArgs& args, const job::RunRecord& record) {
+  constexpr unsigned kOwnerOnly = 0600;  // last lines of a program may have secrets
+  const std::string& file = args.launch.output.report;
+  if (file.empty() || args.dry_run) return Done{};
+  return job::write_file("--report", file, job::run_record_json(record), kOwnerOnly);
+}
+
 // Until the job has ended; fills `record` on the way.
 int launch(const RunArgs& args, Session& session, const Prepared& prepared,
            job::RunRecord& record) {
@@ -135,7 +147,17 @@ int launch(const RunArgs& args, Session& session, const Prepared& prepared,
       return fail(record, stopped("not started"), session);
   }
   if (args.verbose) fmt::print(session.err, "{}", launch_text(prepared.plan, prepared.argv));
-  const Result<sys::Ending> ending = job::start(prepared, stage_lines(session), record.attempts);
+  const auto unfinished = [&](const job::Attempt& so_far) {
+    job::RunRecord now = record;
+    now.ended = so_far.ended;
+    now.status = so_far.ending.status;
+    now.finished = false;
+    now.attempts.push_back(so_far);
+    job::keep_run_record(now);
+    if (!write_report(args, now)) return;  // the end says so
+  };
+  const Result<sys::Ending> ending =
+      job::start(prepared, stage_lines(session), record.attempts, unfinished);
   if (!ending) return fail(record, ending.error(), session);
   if (args.profile_start.empty() || record.attempts.empty()) return ending->status;
   return status_with(ending->status, measure(args, prepared, record, session), session);
@@ -156,18 +178,13 @@ int run(const RunArgs& args, Session& session) {
   record.command = args.launch.command;
   record.typed = session.words;
   record.started = sys::wall_clock();
+  record.pid = getpid();
   const Result<Prepared> prepared = prepared_for(args, session);
   const int status = record.status =
       prepared ? launch(args, session, *prepared, record) : fail(record, prepared.error(), session);
   record.ended = sys::wall_clock();
   if (prepared && prepared->launch_lock >= 0) job::withdraw_launch();
-  constexpr unsigned kOwnerOnly = 0600;  // last lines of a program may have secrets
-  const int last =
-      reports
-          ? status_with(status,
-                        job::write_file("--report", file, job::run_record_json(record), kOwnerOnly),
-                        session)
-          : status;
+  const int last = status_with(status, write_report(args, record), session);
   if (args.dry_run) return last;
   job::keep_run_record(record);
   // Without any destructor: after a fork each page that they touch would be copied first.

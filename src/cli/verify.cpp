@@ -101,11 +101,14 @@ std::string examined_text(const Observed& seen) {
 
 std::string as_text(const Plan& plan, const job::Verification& result, const Style& style) {
   const Comparison& comparison = result.comparison;
+  const int ranks = plan.own_ranks().second;
+  const int own = plan.hosts.own;
   std::string line =
-      fmt::format(
-          "{} of {} as planned on {}\n", with_separators(comparison.ranks_as_planned),
-          with_separators(plan.world_size()) + (plan.world_size() == 1 ? " rank" : " ranks"),
-          with_separators(plan.nodes()) + (plan.nodes() == 1 ? " node" : " nodes")) +
+      fmt::format("{} of {} as planned on {}\n", with_separators(comparison.ranks_as_planned),
+                  with_separators(ranks) + (ranks == 1 ? " rank" : " ranks"),
+                  own >= 0
+                      ? fmt::format("node {} of {}", own, plan.nodes())
+                      : with_separators(plan.nodes()) + (plan.nodes() == 1 ? " node" : " nodes")) +
       examined_text(result.seen);
   if (comparison.differences.empty()) return line;
   const std::vector<Difference> shown = condense(comparison.differences, kRowsPerKind);

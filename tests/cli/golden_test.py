@@ -170,15 +170,15 @@ class World(InAWorld):
 # or the words of its refusal.
 GPU_NODE = {"name": "n", "packages": 2, "cores_per_numa": 8, "threads_per_core": 2, "devices": {"vendor": "nvidia", "list": [{"numa": 0}, {"numa": 0}, {"numa": 1}, {"numa": 1}]}}
 OPTIONS = {
-    "--ranks": (["3"], "same"), "--nodes": (["2"], "same"), "--ranks-per-node": (["2"], "same"), "--ranks-per-device": (["2"], "same"),
+    "--ranks": (["3"], "same"), "--node-rank": (["1"], "The address of node 0 is not known"), "--nodes": (["2"], "same"), "--ranks-per-node": (["2"], "same"), "--ranks-per-device": (["2"], "same"),
     "--mps": (["off"], "same"), "--devices-per-rank": (["2"], "same"), "--cpus-per-rank": (["2"], "same"), "--threads-per-core": (["1"], "same"),
-    "--cpu-bind": (["0-1:2-3:16-17:18-19"], "same"), "--oversubscribe": ([], "same"), "--free": ([], "same"), "--hostfile": (["h"], "holds", {"files": {"h": "a\nb\n"}}), "--het-group": (["1"], "same"),
+    "--cpu-bind": (["0-1:2-3:16-17:18-19"], "same"), "--oversubscribe": ([], "same"), "--free": ([], "same"), "--hostfile": (["h"], "holds", {"files": {"h": "a\nb\n"}}), "--hosts": (["a,b"], "holds"), "--het-group": (["1"], "same"),
     "--topology": (["/x.json"], "--topology"), "--bind-via": (["shim"], "same"), "--profile": (["site"], "holds"), "--stack": (["b"], "same"),
     "--node-type": (["n"], "same"), "--device-mode": (["half"], "has no device modes"), "--gpu-view": (["all"], "same"), "--local-rank": (["node"], "same"),
     "--module": (["m/1"], "holds"), "--module-use": (["/m"], "holds"), "--conda": (["c"], "--conda c"), "--venv": (["v"], "holds", {"files": ["/v/pyvenv.cfg"]}),
     "--launcher": (["pals"], "same"), "--launcher-arg": (["-v"], "same"), "--verify": (["strict"], "same"), "--on-drift": (["fail"], "same"),
     "--env": (["A=1"], "same"), "--env-file": (["e"], "holds", {"files": {"e": "A=1\n"}}), "--set": (["A=1"], "same"), "--unset": (["A"], "same"),
-    "--master-addr": (["h"], "same"), "--master-port": (["7000"], "same"), "--label": ([], "same"), "--log-dir": (["/logs"], "same"), "--grace": (["5"], "same"),
+    "--master-addr": (["h"], "same"), "--master-port": (["7000"], "same"), "--label": ([], "same"), "--local-ranks-filter": (["0"], "same"), "--log-dir": (["/logs"], "same"), "--grace": (["5"], "same"),
     "--lost-after": (["9"], "same"), "--end-timeout": (["9"], "same"), "--stall": (["9"], "holds"), "--on-stall": (["end"], "needs --stall"), "--spares": (["1"], "no use without restarts"), "--on-time-limit": (["requeue"], "holds"),
     "--start-timeout": (["5"], "same"), "--supervise": ([], "same"), "--no-supervise": ([], "same"), "--max-restarts": (["2"], "same"), "--report": (["/r"], "same"),
     "--signal": (["USR1@9"], "end of the allocation unknown"), "--ends-in": (["01:00:00"], "--ends-in needs --signal"),
@@ -200,7 +200,7 @@ class EveryOption(InAWorld):
         site = {**SITE, "nodes": [GPU_NODE], "stacks": stacks, "launcher": "slurm"}
         for option, (words, expected, *more) in sorted(OPTIONS.items()):
             with self.subTest(option):
-                typed = ["-N", "2"] * (option not in ("--nodes", "--hostfile")) + ["=".join([option, *words])]
+                typed = ["-N", "2"] * (option not in ("--nodes", "--hostfile", "--hosts")) + ["=".join([option, *words])]
                 if not option.startswith("--"):
                     typed = ["-N", "2", option, *words]
                 case = {"options": typed, **(more[0] if more else {}), **NOTHING}

@@ -36,7 +36,7 @@ WRITING = threading.RLock()
 
 HPCLAUNCH = None
 DRIVER = None
-COMMANDS = ("run", "torchrun", "script", "submit", "plan", "env", "explain", "verify", "doctor", "stacks", "lint", "topo", "profile", "report", "completion")
+COMMANDS = ("run", "torchrun", "bind", "script", "submit", "plan", "env", "explain", "verify", "doctor", "stacks", "lint", "topo", "profile", "report", "completion")
 SHARING = ("run", "torchrun", "script", "submit", "plan", "env", "explain", "verify", "doctor")  # take the shared options
 LAUNCHING = ("run", "script", "submit", "plan", "env", "explain", "verify")
 
