@@ -254,7 +254,7 @@ struct StallWatch {
 };
 
 /// Shortly before ranks are ended (`why`: "time-limit", "end-timeout", "kill"), and once more a second later: what they
-/// do, as JSON for the report; "": none has answered. `so_far`: what is known of the job then.
+/// do, as JSON for the report; "": none has answered. `so_far`: how the job stands then.
 using LastLook = std::function<std::string(const std::vector<RankStacks>& ranks,
                                            std::string_view why, const Ending& so_far)>;
 

@@ -9,7 +9,7 @@
 
 namespace hpclaunch::job {
 
-/// Which node this is, and what is known of the others. Node 1 of 2, "PET_NODE_RANK=1".
+/// Which node this is, and which the others are. Node 1 of 2, "PET_NODE_RANK=1".
 struct EachNode {
   int own = -1;  ///< -1: hpclaunch starts all nodes itself
   int nodes = 1;
